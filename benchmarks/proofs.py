@@ -1,4 +1,4 @@
-"""What is proven: random problems, noise on the states, masks of ±1, and the tree.
+"""What is proven: random problems, noise on the states, masks of ±1, trees, regression.
 
 ``python -m benchmarks.proofs [PART …] [--count N] [--cases PATH] [--json PATH]`` runs some
 parts, up to N problems of each kind. Results are kept in ``--cases``, so that a second call
@@ -21,12 +21,24 @@ from typing import Any
 
 import numpy as np
 
-from greenfold import Device, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold import (
+    Device,
+    GaussianStimuli,
+    RegressionTask,
+    Reservoir,
+    optimize,
+    unfold,
+)
 from greenfold.analysis import mask_bound
 from greenfold.devices.noise import state_covariance
-from greenfold.math.sphere import ascend
 from greenfold.optimizers.certified import Search
-from greenfold.optimizers.linear import LinearProblem, problem_under_noise
+from greenfold.optimizers.linear import (
+    LinearProblem,
+    Objective,
+    ascend,
+    problem_under_noise,
+)
+from greenfold.optimizers.regression import LinearRegression
 from greenfold.optimizers.result import relative_gap
 
 from ._measure import Report, Row, write_json
@@ -37,6 +49,9 @@ N_ASCENTS, JUDGED_FROM, MAX_SHORT = 300, 1e-6, 1e-6
 NOISE_SIZES, NOISES = (10, 30, 100), ("diagonal", "full", "white inside")
 WEIGHTS, N_NOISE, NOISE = ("Gaussian", "symmetric", "orthogonal", "sparse"), 100, 0.15
 MASK_SIZE, N_MASKS = 30, 10
+#: Tiny regressions: problems, series of each, random projections as judges, and constants
+#: of time.
+N_REGRESSIONS, N_SERIES, N_DRAWN, TAUS = 900, 40, 200, (0.25, 1.0, 4.0)
 #: Neurons, number of problems, and seconds for each of them.
 TREES, SECONDS = {20: 20, 50: 10, 100: 3}, 600
 #: Seconds of method="exact" where noise leaves a gap.
@@ -81,7 +96,7 @@ def gaussian_problem(n: int, strength: float, seed: int) -> LinearProblem:
     return LinearProblem(unfolding.maps, stimuli, ETA)
 
 
-def solved(problem: LinearProblem, max_nodes: int = 30) -> tuple[Case, Search]:
+def solved(problem: LinearProblem, max_nodes: int | None = None) -> tuple[Case, Search]:
     """Result of the search, and of random ascents if a gap is left."""
     started = time.perf_counter()
     search = Search(problem, max_iter=300, tol=TOL, max_nodes=max_nodes)
@@ -110,11 +125,15 @@ def exactly(problem: LinearProblem, seconds: float) -> Case:
 
 def judged(problem: LinearProblem, case: Case) -> Case:
     """The same with the best of many ascents."""
+    shape = (problem.system.n_inputs, problem.stimuli.n_channels)
+    return _judged(problem, shape, N_ASCENTS, case)
+
+
+def _judged(problem: Objective, shape: tuple[int, int], n_ascents: int, case: Case) -> Case:
     if case["gap"] <= JUDGED_FROM:
         return case
     rng, best = np.random.default_rng(5), -np.inf
-    shape = (problem.system.n_inputs, problem.stimuli.n_channels)
-    for _ in range(N_ASCENTS):
+    for _ in range(n_ascents):
         u = rng.standard_normal(shape)
         end = ascend(problem, u / np.linalg.norm(u), max_iter=500, tol=1e-12)
         best = max(best, end.margin.value)
@@ -200,6 +219,28 @@ def tree_cases(count: int) -> Iterator[tuple[str, Callable[..., Case]]]:
             yield f"N = {n}|{place}", partial(_grown, n, place)
 
 
+def regression_cases(count: int) -> Iterator[tuple[str, Callable[[], Case]]]:
+    """Ridge regressions of 1 to 3 targets by 3 to 6 neurons that see 3 to 6 steps."""
+
+    def one(seed: int) -> Case:
+        rng = np.random.default_rng([seed, 11])
+        n, n_steps, n_targets = (int(rng.integers(*e)) for e in ((3, 7), (3, 7), (1, 4)))
+        tau = TAUS[seed % len(TAUS)]
+        reservoir = Reservoir.random(n, g=G, tau=tau, rng=seed, allow_unstable=True)
+        X = rng.standard_normal((N_SERIES, n_steps)) * rng.exponential(size=n_steps)
+        noise = 0.3 * rng.standard_normal((N_SERIES, n_targets))
+        y = X @ rng.standard_normal((n_steps, n_targets)) + noise
+        task = RegressionTask.from_cases(X, y, ridge=float(10 ** rng.uniform(-4, 0)))
+        unfolding = unfold(reservoir, n_steps=n_steps, dt=1.0)
+        best = optimize(unfolding, task, rng=0)
+        case = {"status": best.status, "value": best.gain, "bound": best.upper_bound}
+        case |= {"gap": best.gap, "seconds": best.wall_time}
+        return _judged(LinearRegression(unfolding.maps, task), (n, 1), N_DRAWN, case)
+
+    for seed in range(min(count, N_REGRESSIONS)):
+        yield f"tiny|{seed}", lambda seed=seed: one(seed)
+
+
 _OPEN: dict[int, list[tuple[int, float]]] = {n: [] for n in TREES}
 
 
@@ -229,6 +270,7 @@ PARTS: dict[str, Callable[[int], Iterator[tuple[str, Callable[..., Case]]]]] = {
     "noise": noise_cases,
     "masks": mask_cases,
     "tree": tree_cases,
+    "regression": regression_cases,
 }
 
 
@@ -261,6 +303,11 @@ def report(cases: dict[str, dict[str, Case]]) -> Report:
     for key, case in cases.get("tree", {}).items():
         trees.setdefault(key.partition("|")[0], []).append(case)
     rows += [_tree_row(kind, each) for kind, each in trees.items()]
+    if tiny := list(cases.get("regression", {}).values()):
+        share = 100 * float(np.mean([one["status"] == "certified" for one in tiny]))
+        name = f"{len(tiny)} tiny regressions of 1 to 3 targets: certified"
+        target = f"never below {N_DRAWN} ascents"
+        rows.append(Row(name, share, "%", target, _is_sound(tiny), _facts(tiny)))
     notes = [
         f"η = {ETA:g}, {N_STEPS} steps of 1, tolerance {TOL:g}, one core",
         f"shortfall: below the best of {N_ASCENTS} ascents from random projections, which "

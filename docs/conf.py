@@ -39,6 +39,7 @@ extensions = [
     "explorer",
     "links",
     "gallery",
+    "results",
     "dark",
 ]
 exclude_patterns = [
@@ -50,6 +51,7 @@ exclude_patterns = [
     "_pictures",
     "_study",
     "_sweep",
+    "_vote",
     "gallery/**/*.ipynb",
     "gallery/**/*.py",
 ]
@@ -145,6 +147,7 @@ html_baseurl = HOME
 html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["greenfold.css"]
+html_js_files = ["zoom.js"]
 html_show_sourcelink = False
 html_context = {
     "default_mode": "auto"
@@ -179,6 +182,7 @@ html_sidebars = {
         "gallery/index",
         "reproduction",
         "benchmarks",
+        "records",
         "glossary",
         "citing",
         "changelog",

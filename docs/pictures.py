@@ -1,13 +1,14 @@
 """The pictures of the README, the first page and the theory: ``python docs/pictures.py``.
 
-Writes ``_pictures/clouds.svg``, the same for phones in ``clouds-narrow.svg``, the numbers
-that are drawn in ``clouds.json``, ``unfolding.svg`` and ``_static/social.png``. Needs
-ECG5000 (`GREENFOLD_DATA`, or a download). The noise curves are those that
-``greenfold reproduce beyond`` has recorded.
+Writes ``_pictures/clouds.svg``, the same for dark pages in ``clouds-dark.svg`` (the README
+shows it on a dark GitHub) and for phones in ``clouds-narrow.svg``, the numbers that are
+drawn in ``clouds.json``, ``unfolding.svg`` and ``_static/social.png``. Needs ECG5000
+(`GREENFOLD_DATA`, or a download). The noise curves are those that ``greenfold reproduce
+beyond`` has recorded.
 
-``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the page of
-``greenfold explore ECG5000 --classes 1,2`` going from random input projections to the
-solved one. It needs Chromium and Pillow as well.
+``python docs/pictures.py film`` writes ``_pictures/explorer.gif`` and, for dark pages,
+``explorer-dark.gif``: the page of ``greenfold explore ECG5000 --classes 1,2`` going from
+random input projections to the solved one. It needs Chromium and Pillow as well.
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ from matplotlib.figure import Figure
 
 from greenfold import Projections, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from greenfold._base.files import write_json
-from greenfold.apps.style import BASE, CLASS_A, CLASS_B, PALETTE, RANDOM, SOLVED
+from greenfold.apps.style import (
+    BASE,
+    CLASS_A,
+    CLASS_B,
+    PALETTE,
+    RANDOM,
+    SOLVED,
+    darkened,
+)
 from greenfold.datasets import BinarySplit, ecg5000_paper, synthetic_heartbeats
 
 HERE = Path(__file__).parent
@@ -175,7 +184,7 @@ def draw_social(made: dict[str, Any]) -> Figure:
 
 
 def draw_unfolding() -> Figure:
-    """The idea: a loop, the same network as one sum over the past, and the kernel it is."""
+    """The idea: a loop, the same network as a sum over the past, and its kernel."""
     figure = Figure(figsize=(9.4, 2.9), layout="constrained")
     loop, chain, kernel = figure.subplots(1, 3, width_ratios=(0.9, 1.15, 1.1))
     line = {"arrowstyle": "-|>", "color": "black", "lw": 1.2}
@@ -240,7 +249,7 @@ def draw_unfolding() -> Figure:
     return figure
 
 
-def film() -> None:
+def film(scheme: str, name: str) -> None:
     """Write about ten seconds of the explorer, from random u to the solved one."""
     from PIL import Image
 
@@ -263,7 +272,7 @@ def film() -> None:
             durations.append(milliseconds)
 
         try:
-            browser.visit(page.as_uri(), FILM_WIDTH, "light")
+            browser.visit(page.as_uri(), FILM_WIDTH, scheme)
             browser.ask("document.getElementById('tour-close').click()")
             # From the gauge down to the buttons; the rest of the page stands still.
             box = "document.getElementById('{}').getBoundingClientRect().{}"
@@ -299,7 +308,7 @@ def film() -> None:
     colours = both.quantize(256, kmeans=1)
     drawn = [one.quantize(palette=colours, dither=Image.Dither.NONE) for one in frames]
     drawn[0].save(
-        HERE / "_pictures" / "explorer.gif",
+        HERE / "_pictures" / name,
         save_all=True,
         append_images=drawn[1:],
         duration=durations,
@@ -318,6 +327,8 @@ def main() -> None:
         for name, is_narrow in (("clouds", False), ("clouds-narrow", True)):
             figure = draw(made, is_narrow=is_narrow)
             figure.savefig(place / f"{name}.svg", metadata={"Date": None})
+        light = (place / "clouds.svg").read_text("utf-8")
+        (place / "clouds-dark.svg").write_text(darkened(light), "utf-8")
         unfolded = place / "unfolding.svg"
         draw_unfolding().savefig(unfolded, metadata={"Date": None}, transparent=True)
         social = draw_social(made)
@@ -327,4 +338,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    film() if sys.argv[1:] == ["film"] else main()
+    if sys.argv[1:] == ["film"]:
+        film("light", "explorer.gif")
+        film("dark", "explorer-dark.gif")
+    else:
+        main()

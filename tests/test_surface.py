@@ -40,9 +40,8 @@ DOCUMENTED = {
 }
 #: Those that need an optional package, which not every environment has.
 OPTIONAL = {
-    "greenfold.estimators.margin.aeon": "aeon",
     "greenfold.cli": "typer",
-    "greenfold.estimators.pooled.aeon": "aeon",
+    "greenfold.estimators.aeon": "aeon",
     "greenfold.reservoirpy": "reservoirpy",
 }
 

@@ -1,8 +1,9 @@
 """Tables and figures from the JSON files of `greenfold reproduce` and of the benchmarks.
 
 A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``, ``sweep``,
-``study``). It is replaced by what lies in ``_reproduction/`` (``_benchmarks/``, …), or by a
-note that nothing is there, so that no number is ever typed into a page.
+``vote``, ``study``). It is replaced by tables and figures from the folder
+``_reproduction/`` (``_benchmarks/``, …), or by a note that the folder is empty. So no
+number is typed into a page by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _DOWNLOADS = {
 }
 #: The order of the paper; other files follow by name.
 _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
-#: Files of benchmarks as the table on their page has them; others follow by name.
+#: Files of benchmarks in the order of the table on their page; others follow by name.
 _BENCHMARKS = (
     "peers",
     "normal",
@@ -311,6 +312,28 @@ def sweep(folder: Path) -> Iterator[str]:
     yield ""
 
 
+def vote(folder: Path) -> Iterator[str]:
+    """Means and ranks of the classifiers that vote, the best rank first."""
+    record = json.loads((folder / "vote.json").read_text(encoding="utf-8"))
+    pooled = "PooledReservoirClassifier"
+    names = {
+        pooled: "pooled",
+        "two": "pooled and QUANT",
+        "three": "pooled, QUANT and Hydra",
+    }
+    columns = (record[k] for k in ("mean_rank", "mean_accuracy", "estimators"))
+    yield from table(
+        [
+            {
+                "classifier": f"**{names[name]}**" if name in names else name,
+                "mean accuracy": f"{mean:.3f}",
+                f"mean rank of {len(record['estimators'])}": f"{rank:.2f}",
+            }
+            for rank, mean, name in sorted(zip(*columns, strict=True))
+        ]
+    )
+
+
 def study(folder: Path) -> Iterator[str]:
     """Figures and means of a recorded study; the page lies one folder down."""
     for path in sorted(folder.glob("*.svg")):
@@ -368,6 +391,7 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "reproduction": reproduction,
     "benchmarks": benchmarks,
     "sweep": sweep,
+    "vote": vote,
     "study": study,
 }
 

@@ -21,29 +21,29 @@ stimuli = SampleStimuli(X, y)
 reservoir = Reservoir.random(30, rng=1)
 network = unfold(reservoir, n_steps=20, dt=10 / 20)
 noisy = np.arange(30) < 8
-blind = optimize(network, stimuli)
+without = optimize(network, stimuli)
 drawn = optimize(network, stimuli, u=np.random.default_rng(2).standard_normal(30))
 
 # %%
-# The margin as the noise grows, for three ways to choose u and v:
+# The soft margin as the noise grows, for three choices of u and v:
 levels = np.array([0, 0.01, 0.02, 0.03, 0.04])
-left_over = {
-    "random u, blind": [],
-    "solved, blind to the noise": [],
-    "solved for the noise": [],
+margins = {
+    "random u": [],
+    "solved, noise ignored": [],
+    "solved, noise included": [],
 }
 bounds = []
 for level in levels:
     P = state_covariance(reservoir, np.where(noisy, level, 0.0), duration=10.0)
-    for name, found in (("random u, blind", drawn), ("solved, blind to the noise", blind)):
-        left_over[name].append(found.soft_margin - found.eta / 2 * found.v @ P @ found.v)
+    for name, found in (("random u", drawn), ("solved, noise ignored", without)):
+        margins[name].append(found.soft_margin - found.eta / 2 * found.v @ P @ found.v)
     solved = optimize(network, stimuli, device=Device(state_noise=P))
-    left_over["solved for the noise"].append(solved.soft_margin)
+    margins["solved, noise included"].append(solved.soft_margin)
     bounds.append(solved.upper_bound)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3), width_ratios=(1.5, 1))
 left.plot(levels, bounds, "C5--", label="upper bound")
-for (name, row), style in zip(left_over.items(), ("C1s--", "C0o:", "C0o-"), strict=True):
+for (name, row), style in zip(margins.items(), ("C1s--", "C0o:", "C0o-"), strict=True):
     left.plot(levels, row, style, label=name)
 left.set(
     xticks=levels,
@@ -52,7 +52,7 @@ left.set(
     ylim=(0, None),
 )
 left.legend(loc="lower left", fontsize=7.5)
-for place, found in enumerate((blind, solved)):
+for place, found in enumerate((without, solved)):
     share = (found.v[noisy] ** 2).sum()
     right.bar(
         place, 1 - share, color="C0", width=0.6, label=None if place else "quiet nodes"
@@ -66,8 +66,8 @@ for place, found in enumerate((blind, solved)):
         width=0.6,
         label=None if place else "noisy nodes",
     )
-right.set_xticks([0, 1], ["blind", "noise in view"])
-right.set(ylabel="share of v²", ylim=(0, 1.25), yticks=[0, 0.5, 1])
+right.set_xticks([0, 1], ["noise\nignored", "noise\nincluded"])
+right.set(ylabel="share of |v|²", ylim=(0, 1.25), yticks=[0, 0.5, 1])
 right.grid(visible=False, axis="x")
 right.legend(loc="upper center", ncols=2)
 plt.show()

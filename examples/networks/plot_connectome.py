@@ -2,8 +2,8 @@
 A connectome
 ============
 
-Given a wiring diagram, find out which neurons to drive, and how close you get to the
-optimum if you can drive only some of them.
+Given a wiring diagram, find out how to drive each neuron, and how much you lose if you can
+drive only some of them.
 """
 
 # %%
@@ -56,7 +56,7 @@ drive = left.scatter(
 )
 figure.colorbar(drive, ax=left, label="solved u", shrink=0.8)
 left.axvline(0.3, color="C5", ls="--", lw=1)
-left.set(xticks=[], yticks=[], title="how to drive it", aspect="equal")
+left.set(xticks=[], yticks=[], title="input weight of each neuron", aspect="equal")
 left.grid(visible=False)
 bars = {
     "random u": (drawn.starts.mean(), "C1"),
@@ -79,4 +79,4 @@ right.grid(visible=False, axis="x")
 plt.show()
 
 # %%
-# More on units, stability and neurons that cannot be read: :doc:`/howto/own-weights`.
+# For units, stability and neurons that you cannot read, see :doc:`/howto/own-weights`.

@@ -26,7 +26,7 @@ circuit = Reservoir.excitatory_inhibitory(
 print(circuit)
 
 # %%
-# We apply random input of growing strength and compare with an ODE solver.
+# We apply random input of growing strength and compare the states with an ODE solver.
 rng = np.random.default_rng(0)
 u = rng.standard_normal(50)
 u /= np.linalg.norm(u)
@@ -45,7 +45,7 @@ image = left.imshow(circuit.weights, cmap="RdBu_r", vmin=-2, vmax=2)
 figure.colorbar(image, ax=left, label="weight", shrink=0.8)
 left.axvline(n_excitatory - 0.5, color="black", lw=1)
 left.set(xlabel=f"from: {n_excitatory} excitatory | rest inhibitory", ylabel="to neuron")
-left.set(title="Dale's law, column by column")
+left.set(title="one sign per column")
 left.grid(visible=False)
 for order, mark in zip(range(3), ("s--", "o-", "^:"), strict=True):
     right.loglog(strengths, errors[order], "C0" + mark, label=f"order {order}")

@@ -1,9 +1,9 @@
 """
-The modes that a ring uses
-==========================
+Which modes a ring uses
+=======================
 
-On a ring, as on every normal network, finding the best pair of projections is a convex
-problem over modes, with a proof of optimality. The optimum uses only a few modes.
+On a ring, as on every normal network, the best pair of projections solves a convex problem
+over modes, so it is proven to be optimal. The optimum uses only a few modes.
 """
 
 # %%
@@ -23,16 +23,17 @@ best = optimize(ring, stimuli, eta=10)
 print(best)
 
 # %%
-# Only the products w of the modes of u and v matter, and unit projections reach every w of
-# the ball Σ|w| ≤ 1. At the optimum, all modes in use pull equally hard, and no other mode
-# pulls harder. That proves optimality.
+# Only the product w of the coefficients of u and v matters for each mode, and unit vectors
+# reach every w whose sizes add up to at most one. Call the derivative of κ with respect to
+# the size of w the pull of a mode. At the optimum, all modes in use have the same pull, and
+# no other mode has a larger one. This proves that it is optimal.
 w = ring.coordinates(best.u) * ring.coordinates(best.v).conj()
 gamma = ring.responses
 a = np.real(gamma @ w)
 pull = np.abs((stimuli.mu - 10 * stimuli.psi @ a) @ gamma)
 used = np.flatnonzero(np.abs(w) > 1e-6)
 
-# The two strongest modes with the others at zero: κ over the corner of the ball.
+# κ as a function of the two strongest modes, with the others at zero.
 first, second = used[np.argsort(-np.abs(w[used]))[:2]]
 sides = np.real(gamma[:, [first, second]] * np.exp(1j * np.angle(w[[first, second]])))
 p, q = np.meshgrid(*[np.linspace(-1.15, 1.15, 231)] * 2)
@@ -47,7 +48,7 @@ levels = inside[top] * np.array([-6, -3, -1, 0, 0.4, 0.8, 1.0])
 ball.contour(p, q, margins, levels=levels, colors="C5", linewidths=0.8, linestyles="-")
 ball.plot([], [], "C5", lw=0.8, label="lines of equal κ")
 ball.fill([1, 0, -1, 0], [0, 1, 0, -1], color="C0", alpha=0.12, lw=0)
-ball.plot([1, 0, -1, 0, 1], [0, 1, 0, -1, 0], "C0", label="the ball, Σ|w| = 1")
+ball.plot([1, 0, -1, 0, 1], [0, 1, 0, -1, 0], "C0", label="limit, Σ|w| = 1")
 ball.plot(p[top], q[top], "C0o", label=f"best of the two, κ = {inside[top]:.3f}")
 ball.set(xlabel=f"w of mode {first}", ylabel=f"w of mode {second}", aspect="equal")
 ball.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
@@ -61,6 +62,6 @@ modes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
 plt.show()
 
 # %%
-# Neighbouring modes share a peak of the pull, which lies between two whole numbers of
+# Modes come in neighbouring pairs, because the pull peaks between two whole numbers of
 # waves. See :doc:`/theory/optimum` for the proof and other exact cases. A ring of 100,000
 # neurons takes seconds.

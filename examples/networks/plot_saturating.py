@@ -43,10 +43,10 @@ for name, (best, colour) in bars.items():
         width=0.6,
         capsize=3,
     )
-right.set(ylabel="κ on fresh draws, ± 2 s.e.", title="of the true network")
+right.set(ylabel="κ on fresh draws, ± 2 s.e.", title="true network")
 right.grid(visible=False, axis="x")
 plt.show()
 
 # %%
-# There is no bound here. For larger networks and fresh draws, see :doc:`/howto/saturates`.
+# There is no bound here. For larger networks, see :doc:`/howto/saturates`.
 print(exact)

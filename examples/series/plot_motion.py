@@ -32,7 +32,7 @@ print(best)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8), width_ratios=(1, 1.6))
 left.bar(["x", "y", "z"], (best.u**2).sum(0), color="C0")
-left.set(ylabel="share of u²", title="which axes u drives", ylim=(0, 1))
+left.set(ylabel="share of u²", title="share of each axis", ylim=(0, 1))
 for name, weights, style in zip("xyz", kernel.linear, ("-", "--", ":"), strict=True):
     right.plot(np.arange(n_steps) * 0.2, weights, "C0" + style, label=f"axis {name}")
 right.set(xlabel="time", ylabel="weight of the predictor", title="the kernel")

@@ -2,8 +2,8 @@
 One input projection for many classes
 =====================================
 
-A device has one mask, whatever the number of classes. The shared u is solved for the sum
-of all margins; only the readouts differ from class to class.
+A device has one mask, whatever the number of classes. The shared u maximises the sum of
+all margins; only the readouts differ between the classes.
 """
 
 # %%
@@ -22,7 +22,11 @@ X += 0.25 * rng.standard_normal(X.shape)
 # %%
 # The sum of the soft margins with a random u, with a shared u, and with one u per class,
 # which needs five devices or five runs.
-names = {"random": "one random u", "shared": "one solved u", "optimal": "a solved u each"}
+names = {
+    "random": "one random u",
+    "shared": "one solved u",
+    "optimal": "a solved u per class",
+}
 fits = {
     kind: ReservoirClassifier(
         input_projection=kind, n_neurons=20, eta=10, certify=True, random_state=0

@@ -2,8 +2,8 @@
 Series that are not aligned
 ===========================
 
-A burst can begin at any time. A reservoir that you read once misses it; read at every step
-and pooled over time, it finds it.
+A burst can begin at any time. A reservoir that you read once, at the end, misses it. If you
+read at every step and pool over time, you find it.
 """
 
 # %%
@@ -40,7 +40,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8))
 for label, colour in ((0, "C2"), (1, "C3")):
     for place, series in enumerate(X[y == label][:3]):
         left.plot(series - 4 * (2 * place + label), color=colour, lw=1)
-left.set(xlabel="step", yticks=[], title="six of the series")
+left.set(xlabel="step", yticks=[], title="six series")
 for (name, row), mark in zip(scores.items(), ("s--", "o-"), strict=True):
     right.plot(shifts, row, mark, label=name, color="C5" if mark == "s--" else "C0")
 right.set(xlabel="largest shift (steps)", ylabel="test accuracy", ylim=(0.45, 1.02))

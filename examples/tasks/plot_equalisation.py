@@ -2,12 +2,13 @@
 Equalising a channel
 ====================
 
-A channel smears and distorts symbols, and the reservoir recovers them. We solve for one u
-for this regression, with a bound on the loss.
+A channel mixes and distorts symbols, and the reservoir recovers them. We solve for the u
+of this regression, with a bound on the loss.
 """
 
 # %%
-# Four symbols pass a channel with echoes, a weak non-linearity and noise. All is synthetic.
+# Four symbols pass a channel with echoes, a weak non-linearity and noise. The series are
+# synthetic.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,7 +22,7 @@ solved = optimize(network, task)
 rng = np.random.default_rng(7)
 drawn = optimize(network, task, u=rng.standard_normal(50))
 print(
-    f"loss {solved.loss:.4f}, no u below {solved.loss_bound:.4f}; random {drawn.loss:.4f}"
+    f"loss {solved.loss:.4f}, lower bound {solved.loss_bound:.4f}; random {drawn.loss:.4f}"
 )
 
 # %%

@@ -19,7 +19,7 @@ series = lorenz(2200, rng=4)
 train, rest = series[:1500], series[1500:]
 setting = {"spectral_radius": 0.4, "bias_scale": 1.0, "random_state": 0}
 models = {
-    "drawn": ReservoirForecaster(50, input_weights="random", **setting).fit(train),
+    "random": ReservoirForecaster(50, input_weights="random", **setting).fit(train),
     "solved": ReservoirForecaster(50, **setting).fit(train),
 }
 
@@ -43,7 +43,7 @@ panels[-1].set_xlabel("time (Lyapunov times)")
 plt.show()
 
 # %%
-# One start proves nothing. The mean over forty starts, in Lyapunov times:
+# A single start says little. These are means over forty starts, in Lyapunov times:
 starts = range(200, 500, 7)
 for name, model in models.items():
     steps = [

@@ -3,7 +3,7 @@ Memory capacity
 ===============
 
 How much of the input k steps ago can you read from the states under noise? The solved u
-remembers more than random ones, and close to the proven upper bound.
+remembers more than random ones and comes close to the proven upper bound.
 """
 
 # %%
@@ -36,4 +36,4 @@ axes.grid(visible=False, axis="x")
 plt.show()
 
 # %%
-# ``greenfold memory`` prints the same for a network of yours.
+# ``greenfold memory`` computes this for your own network.

@@ -14,6 +14,7 @@ from . import (
     unfolding,
     validity,
 )
+from ._base.calls import progress
 from .analysis.curves import choose_tau
 from .analysis.eta import choose_eta
 from .analysis.memory import memory_capacity
@@ -84,6 +85,7 @@ __all__ = [
     "optimize",
     "optimize_reservoir",
     "optimizers",
+    "progress",
     "save",
     "saving",
     "simulate",

@@ -73,7 +73,8 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
     gain : Gain, optional
         For an activation that reservoirpy does not define.
     """
-    return _network(_drawn(node, n_channels), gain)
+    drawn = _drawn(node, n_channels)
+    return EchoStateNetwork(drawn.W, *_parts(drawn, gain))
 
 
 @with_few_threads(lambda node, *_, **__: node.units)
@@ -133,7 +134,7 @@ def solve_input(
     """
     series = _series(X)
     drawn = _drawn(node, series.shape[1])
-    network = _network(drawn, gain)
+    network = EchoStateNetwork(drawn.W, *_parts(drawn, gain))
     own = float(np.linalg.norm(_dense(drawn.Win))) if norm is None else norm
     got = "input weights that are all zero, pass the `norm` of the solved ones"
     check.must(own or norm is not None, "node", "have input weights", got)
@@ -166,8 +167,8 @@ def solve_sequence(
 
     Parameters
     ----------
-    node : reservoirpy.nodes.Reservoir
-        It is not changed. Its spectral radius may be above one.
+    node, gain
+        As in `network_of`; the spectral radius may be above one.
     x : array (n_steps, n_channels), or list of such
         Inputs, in the form that the node runs.
     y : array (n_steps, n_targets), or list of such, optional
@@ -178,8 +179,6 @@ def solve_sequence(
         Steps until the node has forgotten its state; measured on ``x`` by default.
     max_iter : int
         Largest number of evaluations of the error and its gradient.
-    gain : Gain, optional
-        For an activation that reservoirpy does not define.
 
     Returns
     -------
@@ -256,7 +255,7 @@ def _ascend(
     eta: float,
     options: dict[str, Any],
 ) -> Projections:
-    """The best projections of the true network, never below the refitted linear ones."""
+    """Return the best projections of the true network, the linear ones among them."""
     signs = np.asarray(stimuli.signs)
     middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
     start = np.zeros(network.n_neurons)  # where a node starts
@@ -279,7 +278,7 @@ def _ascend(
 
 
 def _series(X: Any) -> np.ndarray:
-    """Series in reservoirpy's order of axes as (n_series, n_channels, n_steps)."""
+    """Turn series in reservoirpy's order of axes into (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
         lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}
         got = f"lengths {min(lengths)} to {max(lengths)}, pad short ones with zeros first"
@@ -292,10 +291,8 @@ def _series(X: Any) -> np.ndarray:
 
 
 def _drawn(node: Any, n_channels: int) -> Any:
-    """A copy of a node, with its weights drawn."""
-    kind = type(node).__name__
-    wanted = "be a reservoirpy.nodes.Reservoir"
-    check.must(isinstance(node, Node), "node", wanted, kind, TypeError)
+    """Return a copy of a node, with its weights drawn."""
+    check.instance(node, Node, "node", "be a reservoirpy.nodes.Reservoir")
     fits = node.input_dim in (None, n_channels)
     wanted = f"take {n_channels} channel(s), as the series have"
     check.must(fits, "node", wanted, node.input_dim)
@@ -306,12 +303,8 @@ def _drawn(node: Any, n_channels: int) -> Any:
     return copy
 
 
-def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:
-    return EchoStateNetwork(drawn.W, *_parts(drawn, gain))
-
-
 def _parts(drawn: Any, gain: Gain | None) -> tuple[Any, Any, Any]:
-    """Leak, gain and bias of a node."""
+    """Return leak, gain and bias of a node."""
     if gain is None:
         name = getattr(drawn.activation, "__name__", repr(drawn.activation))
         got = f"{name}, pass it as gain=Gain.custom(function, derivative)"

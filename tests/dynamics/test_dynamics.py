@@ -16,7 +16,8 @@ from greenfold import (
 )
 from greenfold._base.arrays import namespace, to_host
 from greenfold.math.margins import SoftMargin, gaussian_soft_margin, state_moments
-from greenfold.math.sphere import ascend, maximize_on_sphere
+from greenfold.math.sphere import maximize_on_sphere
+from greenfold.optimizers.linear import ascend
 
 from ..conftest import slope, small, unit
 

@@ -73,27 +73,41 @@ def test_valid_steps():
 # Forecaster
 
 
-def test_solved_weights_forecast_further_than_drawn_ones(series, forecaster):
-    drawn = clone(forecaster).set_params(input_weights="random").fit(series[:TRAIN])
-    starts = range(1250, 1600, 25)
-    spread = series.std(0)
+def test_solved_weights_forecast_further_than_drawn_ones(series):
+    """Six small networks, ten starts each, with a horizon that forecasts hardly reach.
+
+    Solved ones are valid for 72 to 94 steps on average and drawn ones for 29 to 42: chaos
+    makes another series of every rounding. The ratios are 2.15 to 2.5 with a standard error
+    of 0.18, so 1.5 is more than three errors below.
+    """
+    starts, horizon, spread = range(1250, 1500, 25), 200, series.std(0)
 
     def steps(model):
-        return np.mean(
-            [
-                valid_steps(
-                    model.forecast(100, context=series[at - 100 : at]),
-                    series[at : at + 100],
-                    spread,
-                )
-                for at in starts
-            ]
+        forecasts = (
+            model.forecast(horizon, context=series[at - 100 : at]) for at in starts
         )
+        truths = (series[at : at + horizon] for at in starts)
+        pairs = zip(forecasts, truths, strict=True)
+        return [valid_steps(made, truth, spread) for made, truth in pairs]
 
-    assert forecaster.residual_.mean() < 0.4 * drawn.residual_.mean()
-    assert steps(forecaster) > 1.15 * steps(drawn)
-    norms = [np.linalg.norm(model.input_weights_) for model in (forecaster, drawn)]
-    assert norms[0] == pytest.approx(norms[1], rel=1e-12)  # the same size of input
+    found = {"solved": [], "random": []}
+    for seed in range(6):
+        models = {}
+        for weights, lengths in found.items():
+            models[weights] = ReservoirForecaster(
+                20,
+                spectral_radius=0.4,
+                bias_scale=1.0,
+                max_iter=40,
+                input_weights=weights,
+                random_state=seed,
+            ).fit(series[:TRAIN])
+            lengths += steps(models[weights])
+        solved, drawn = models["solved"], models["random"]
+        assert solved.residual_.mean() < 0.4 * drawn.residual_.mean()
+        norms = [np.linalg.norm(model.input_weights_) for model in (solved, drawn)]
+        assert norms[0] == pytest.approx(norms[1], rel=1e-12)  # the same size of input
+    assert np.mean(found["solved"]) > 1.5 * np.mean(found["random"])
 
 
 def test_a_forecast_is_the_loop_written_out(forecaster, series):
@@ -199,12 +213,15 @@ def test_update_is_ridge_on_everything_so_far(forecaster, series):
     made = model.update(series[TRAIN : TRAIN + 100])
     assert made.shape == (100, 3)
     assert np.abs(made - series[TRAIN : TRAIN + 100]).max() < 0.1 * series.std()
-    learnt = model.readout_.copy()
-    model._solve_readout()
-    # P is carried through 100 updates of a matrix of condition 1e9.
-    assert learnt == pytest.approx(
-        model.readout_, rel=1e-3, abs=1e-3 * np.abs(learnt).max()
-    )
+    # Rows that are learnt one by one leave the penalty as it was for the fitted rows.
+    sums, k = model._sums, model._sums.n_features
+    ridge = model.ridge_ * sums.n_fitted / sums.n
+    wanted, _ = sums.solve([ridge])
+    mean = sums.sums[:k] / sums.n
+    penalised = sums.products[:k, :k] / sums.n - np.outer(mean, mean) + ridge * np.eye(k)
+    rounding = np.finfo(float).eps * np.linalg.cond(penalised)  # about 4e-6
+    learnt = model.readout_
+    assert np.abs(learnt - wanted[0]).max() <= rounding * np.abs(learnt).max()
     assert model.forecast(5).shape == (5, 3)
 
 

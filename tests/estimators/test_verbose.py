@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from greenfold import (
+    GaussianStimuli,
     PooledReservoirClassifier,
     PooledReservoirRegressor,
     ReservoirClassifier,
@@ -17,7 +18,10 @@ from greenfold import (
     ReservoirRegressor,
     SampleStimuli,
     SequenceRegressor,
+    choose_eta,
     optimize,
+    optimize_reservoir,
+    progress,
     unfold,
 )
 from greenfold.datasets import synthetic_heartbeats
@@ -25,6 +29,7 @@ from greenfold.datasets import synthetic_heartbeats
 from ..conftest import small
 
 X, Y = synthetic_heartbeats(30, n_steps=12, rng=0)
+GAUSSIAN = GaussianStimuli.random(12, rng=0)
 WAVE = np.sin(np.arange(120) / 3)
 POOLED: dict[str, Any] = {
     "n_scales": 2,
@@ -51,10 +56,23 @@ WORKS = {
     "ReservoirForecaster.fit": lambda v: ReservoirForecaster(**SEQUENCE, verbose=v).fit(
         WAVE
     ),
-    "optimize": lambda v: optimize(
-        unfold(small(), n_steps=12, dt=0.2), SampleStimuli(X, Y), verbose=v
+    "optimize ": lambda v: _in_progress(
+        v, lambda: optimize(unfold(small(), n_steps=12, dt=0.2), SampleStimuli(X, Y))
+    ),
+    "optimize_reservoir": lambda v: _in_progress(
+        v, lambda: optimize_reservoir(small(), GAUSSIAN, 0.2, max_evaluations=2)
+    ),
+    "choose_eta": lambda v: _in_progress(
+        v, lambda: choose_eta(unfold(small(), n_steps=12, dt=0.2), X, Y, rng=0)
     ),
 }
+
+
+def _in_progress(visible, work):
+    if not visible:
+        return work()
+    with progress():
+        return work()
 
 
 class Terminal(io.StringIO):
@@ -79,6 +97,15 @@ def test_progress_is_shown_on_a_terminal_if_asked_for(shown, monkeypatch):
         assert (shown in terminal.getvalue()) == (is_one and asked)
         if not (is_one and asked):
             assert terminal.getvalue() == ""
+
+
+@pytest.mark.needs("rich")
+def test_progress_can_silence_verbose(monkeypatch):
+    terminal = Terminal(True)
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress(visible=False):
+        ReservoirClassifier(n_neurons=6, verbose=True).fit(X, Y)
+    assert terminal.getvalue() == ""
 
 
 def test_verbose_is_a_parameter_like_others():

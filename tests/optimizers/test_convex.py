@@ -16,10 +16,9 @@ from greenfold import (
     optimize,
     unfold,
 )
-from greenfold.math.sphere import ascend
 from greenfold.optimizers import certified as convex
 from greenfold.optimizers.bounds import Relaxation
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 
 from ..conftest import interrupt, small, unit
 from .linear_cases import ETA, EVERY, certify, relaxed_optimum, setting
@@ -120,27 +119,28 @@ def test_nothing_rises_above_the_bound(strength, seed, rng):
     assert found.gap <= 1e-2 or strength == 0.05
 
 
-def test_relaxation_of_rank_two_is_reported_as_it_is():
+def test_relaxation_of_rank_two_is_closed_by_the_tree():
     """One neuron has the unit pairs ±1 only, while the ball holds all of [−1, 1].
 
-    Known by its response alone: of the network itself the exact optimum is found.
+    Known by its response alone: of the network itself the exact optimum is found. Sectors
+    of u alone, which has one entry, left the gap of the relaxation.
     """
     unfolding = unfold(Reservoir([[0.5]], 0.25), n_steps=3, dt=0.5)
     stimuli = GaussianStimuli.random(3, strength=0.1, rng=0)
-    found = certify(MeasuredResponse(unfolding.greens1()), stimuli, ETA)
+    system = MeasuredResponse(unfolding.greens1())
+    found = certify(system, stimuli, ETA)
     a = unfolding.kernels([1.0], [1.0]).linear[0]
     curvature = ETA * a @ stimuli.psi @ a
-    assert found.soft_margin == pytest.approx(
-        abs(a @ stimuli.mu) - curvature / 2, rel=1e-12
-    )
+    pair = abs(a @ stimuli.mu) - curvature / 2
+    assert found.soft_margin == pytest.approx(pair, rel=1e-12)
+    assert found.status == "certified"
+    assert found.upper_bound == pytest.approx(pair, rel=1e-4)
+    problem = LinearProblem(system.maps, stimuli, ETA)
+    alone, _ = convex.solve(problem, max_iter=300, tol=1e-4, max_nodes=0)
+    assert alone.status == "bounded"
     # max over t of t a·μ − t² curvature/2, the exact value of the relaxation
-    assert found.upper_bound == pytest.approx(
-        (a @ stimuli.mu) ** 2 / curvature / 2, rel=1e-6
-    )
-    assert found.status == "bounded"
-    assert found.gap > 1e-3
-    assert "% of the best possible" in found.message
-    assert "exact" in found.message
+    relaxed = (a @ stimuli.mu) ** 2 / curvature / 2
+    assert alone.upper_bound == pytest.approx(relaxed, rel=1e-6)
 
 
 def test_what_the_relaxation_mixes_is_as_good_as_random_starts_find():

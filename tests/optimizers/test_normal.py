@@ -22,9 +22,8 @@ from greenfold import (
 )
 from greenfold.devices.noise import state_covariance
 from greenfold.math.covariances import Factored
-from greenfold.math.sphere import ascend
 from greenfold.optimizers import certified, normal
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.regression import LinearRegression
 from greenfold.stimuli.base import Stimuli
 from greenfold.unfolding import ModalSystem

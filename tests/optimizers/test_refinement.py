@@ -7,8 +7,8 @@ import pytest
 
 from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, load, optimize
 from greenfold._base import calls as _progress
-from greenfold.math.sphere import ascend
 from greenfold.optimizers import nonlinear as refinement
+from greenfold.optimizers.linear import ascend
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import small

@@ -19,6 +19,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.datasets import memory_task, narma
+from greenfold.optimizers.linear import ascend
 from greenfold.optimizers.regression import LinearRegression, NonlinearRegression
 
 from ..conftest import slope, small, unit
@@ -76,6 +77,22 @@ def test_tiny_problems_are_not_beaten_by_random_inputs(delays, ridge):
     assert best.gain == pytest.approx(other.gain, rel=1e-9)
     assert best.gap is not None
     assert best.gap < 0.01
+
+
+def test_of_two_optima_within_the_tolerance_the_better_one_is_found():
+    """The first pair was certified, and another was better by 2.6e-5: rounding chose."""
+    rng = np.random.default_rng([54, 11])
+    n, n_steps, n_targets = (int(rng.integers(*ends)) for ends in ((3, 7), (3, 7), (1, 4)))
+    network = Reservoir.random(n, g=0.9, rng=54, max_draws=100, allow_unstable=True)
+    X = rng.standard_normal((40, n_steps)) * rng.exponential(size=n_steps)
+    Y = X @ rng.standard_normal((n_steps, n_targets)) + 0.3 * rng.standard_normal(
+        (40, n_targets)
+    )
+    task = RegressionTask.from_cases(X, Y, ridge=float(10 ** rng.uniform(-4, 0)))
+    unfolding = unfold(network, n_steps=n_steps, dt=1.0)
+    best, problem = optimize(unfolding, task, rng=0), LinearRegression(unfolding.maps, task)
+    ends = [ascend(problem, unit(rng, n, 1), max_iter=500, tol=1e-12) for _ in range(50)]
+    assert best.gain >= max(end.margin.value for end in ends) * (1 - 1e-9)
 
 
 def test_the_loss_is_that_of_simulated_states(rng):

@@ -31,10 +31,16 @@ def is_dask(value: Any) -> bool:
 def is_sliced(value: Any) -> bool:
     """Whether ``value`` is read slice by slice, like an HDF5 data set."""
     # pandas tables and sparse arrays are in memory; the estimators have messages for them.
-    if isinstance(value, list | tuple) or hasattr(value, "iloc") or hasattr(value, "tocsr"):
+    if isinstance(value, np.ndarray | list | tuple) or is_array(value):
         return False
-    sliced = all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
-    return sliced and not isinstance(value, np.ndarray) and not is_array(value)
+    if hasattr(value, "iloc") or hasattr(value, "tocsr"):
+        return False
+    return all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
+
+
+def in_chunks(value: Any) -> bool:
+    """Whether ``value`` is not in memory, but a dask array or read slice by slice."""
+    return not isinstance(value, np.ndarray) and (is_dask(value) or is_sliced(value))
 
 
 def namespace(*arrays: Any) -> Any:

@@ -154,9 +154,8 @@ def rows_of(*args: Any, **kwargs: Any) -> int:
     names = ("system", "reservoir", "unfolding", "expansion")
     named = [kwargs[name] for name in names if name in kwargs]
     system: Any = args[0] if args else named[0]
-    if hasattr(system, "n_neurons"):
-        return system.n_neurons
-    return max(system.n_inputs, system.n_outputs)
+    n_neurons = getattr(system, "n_neurons", None)
+    return max(system.n_inputs, system.n_outputs) if n_neurons is None else n_neurons
 
 
 def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:
@@ -267,17 +266,16 @@ def tell(text: str) -> None:
 
 
 def watched(work: Work) -> Work:
-    """Decorate what takes ``verbose``, as an argument or as an estimator does.
+    """Decorate a long call, which is shown inside `progress`.
 
-    With it the work, and all it consists of, is shown on a terminal; without it nothing
-    is, unless it is itself a part of what is shown.
+    That of an estimator with ``verbose`` is shown anyway, with all it consists of.
     """
 
     @wraps(work)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        own = bool(args) and hasattr(args[0], "verbose")
-        verbose = args[0].verbose if own else kwargs.get("verbose", False)
-        owner = f"{type(args[0]).__name__}." if own else ""
+        estimator = args[0] if args and hasattr(args[0], "verbose") else None
+        verbose = estimator is not None and estimator.verbose
+        owner = "" if estimator is None else f"{type(estimator).__name__}."
         _state["works"] += 1
         try:
             with display(bool(verbose)) as shown, shown.bar(owner + work.__name__, None):
@@ -302,14 +300,16 @@ def display(asked: bool = True) -> Iterator[Display]:
     if _open:
         yield _open[-1]
         return
-    seen = asked and sys.stderr.isatty()
-    if not seen or importlib.util.find_spec("rich") is None:
-        _open.append(Display())
+    seen = asked and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+    with _bars() if seen else nullcontext() as shown:
+        _open.append(Display(shown))
         try:
             yield _open[-1]
         finally:
             _open.pop()
-        return
+
+
+def _bars() -> Any:
     from rich import progress as rich
     from rich.console import Console
 
@@ -317,9 +317,23 @@ def display(asked: bool = True) -> Iterator[Display]:
     times = rich.TimeElapsedColumn(), rich.TextColumn("ETA"), rich.TimeRemainingColumn()
     note = rich.TextColumn("{task.fields[note]}")
     columns = rich.SpinnerColumn(), *text, rich.TaskProgressColumn(), *times, note
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        _open.append(Display(shown))
-        try:
-            yield _open[-1]
-        finally:
-            _open.pop()
+    return rich.Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def progress(visible: bool = True) -> Iterator[None]:
+    """Show how far the long calls inside are, if stderr is a terminal.
+
+    `optimize` shows κ so far and the gap to its bound, a fit its folds and classes. With
+    ``visible=False`` estimators with ``verbose=True`` are silent too. The bars need rich
+    (``greenfold[cli]``).
+
+    Examples
+    --------
+    >>> from greenfold import GaussianStimuli, Reservoir, optimize, progress, unfold
+    >>> unfolding = unfold(Reservoir.random(50, rng=3), n_steps=10, dt=1.0)
+    >>> with progress():
+    ...     best = optimize(unfolding, GaussianStimuli.random(10, rng=4))
+    """
+    with display(visible):
+        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import io
 import json
@@ -12,7 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -151,6 +152,17 @@ def write_figure(path: Path, figure: Any, **options: Any) -> Path:
     figure.savefig(made, format=kind, dpi=_DPI, metadata=undated, **options)
     with replacing(path) as stream:
         stream.write(made.getvalue())
+    return path
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
+    """Write rows as CSV, complete or not at all, and create the folder."""
+    made = io.StringIO(newline="")
+    csv.writer(made, lineterminator="\n").writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        # Names may hold lone surrogates, which cannot be encoded.
+        stream.write(made.getvalue().encode(errors="replace"))
     return path
 
 

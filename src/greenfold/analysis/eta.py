@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import checks as check
-from .._base.calls import display, rows_of, with_few_threads
+from .._base.arrays import BATCH_BYTES
+from .._base.calls import display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..math.decisions import fit_slope, judge_held_out, with_heavy_tails
-from ..math.sphere import ascend
-from ..optimizers.linear import LinearProblem
+from ..optimizers.linear import LinearProblem, ascend
 from ..optimizers.shared import SharedProblem
-from ..stimuli.base import Series, Stimuli
-from ..stimuli.frame import frames_of
+from ..stimuli.base import Series
+from ..stimuli.frame import Frame, frames_of
 from ..stimuli.samples import SampleStimuli
 from ..systems import LinearSystem, System
 
@@ -48,8 +48,7 @@ _MARGIN_SHARE = 4.0
 _MARGIN_SCALE = 4.0
 #: Evaluations of the ascent of a fold, and the relative change of κ at which it stops: the
 #: spread over the folds is far wider.
-_EVALUATIONS = 30
-_TOLERANCE = 1e-3
+_ROUGH = {"max_iter": 30, "tol": 1e-3}
 
 
 class _Fold(NamedTuple):
@@ -63,6 +62,15 @@ class _Fold(NamedTuple):
     codes: np.ndarray
     weights: np.ndarray
     seen: np.ndarray
+
+
+class _Trained(NamedTuple):
+    """A class compared with the rest on the training series of a fold."""
+
+    c: int
+    frame: Frame
+    problem: LinearProblem
+    u: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +98,27 @@ class Folds:
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        return distinct_series(self.series, self.codes)
+        """Return the number of the distinct series of each, and the class of each of those.
+
+        Distinct series are numbered by their values, and classes by their series, so the
+        numbers do not depend on names, order or unit.
+        """
+        rows, codes = self.series.values.reshape(len(self.codes), -1), self.codes
+        place = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        members = [np.sort(place[codes == c]).tolist() for c in range(codes.max() + 1)]
+        rank = np.argsort(sorted(range(len(members)), key=members.__getitem__))
+        unique, group = np.unique(place * len(rank) + rank[codes], return_inverse=True)
+        return group.ravel(), unique % len(rank)
 
     @property
     def n_distinct(self) -> int:
         """Return the number of distinct series."""
         return len(self._distinct[1])
+
+    @property
+    def can_hold_out(self) -> bool:
+        """Return whether two classes have training and held-out series."""
+        return bool((np.bincount(self._distinct[1]) >= 2).sum() >= 2)
 
     def assign(self, n_folds: int, deal: int = 0) -> np.ndarray:
         """Return the fold of each series; each class is spread over all folds.
@@ -111,13 +134,19 @@ class Folds:
         return fold[group]
 
     def run(
-        self, system: LinearSystem, etas: np.ndarray, n_folds: int, *, solved: bool
+        self,
+        system: LinearSystem,
+        etas: np.ndarray,
+        n_folds: int,
+        *,
+        solved: bool,
+        kept: dict[bytes, list[_Trained]],
     ) -> list[_Fold]:
         """Return all folds that can be scored, over several deals if there are few series.
 
         With ``solved``, u is ascended for the one η in ``etas``, as in the final fit;
         otherwise it is the leading singular vector, which serves all η, and one deal
-        suffices.
+        suffices. ``kept`` is filled, to pass on to another run with the same system.
         """
         from joblib import Parallel, delayed
 
@@ -127,7 +156,7 @@ class Folds:
         sides = [fold == k for fold in deals for k in range(fold.max() + 1)]
 
         def judge(held_out: np.ndarray) -> _Fold | None:
-            found = self._judge(system, held_out, etas, solved)
+            found = self._judge(system, held_out, etas, solved, kept)
             bar.advance()
             return found
 
@@ -154,80 +183,71 @@ class Folds:
         return score, int(np.argmax(score >= score.max() - _EQUAL))
 
     def _judge(
-        self, system: LinearSystem, held_out: np.ndarray, etas: np.ndarray, solved: bool
+        self,
+        system: LinearSystem,
+        held_out: np.ndarray,
+        etas: np.ndarray,
+        solved: bool,
+        kept: dict[bytes, list[_Trained]],
     ) -> _Fold | None:
         """Return the scores of the held-out series of one fold."""
-        codes, per_class, u = self.codes, self.class_weights, self.u
-        n_classes, train = len(per_class), ~held_out
+        codes, per_class, train = self.codes, self.class_weights, ~held_out
+        n_classes = len(per_class)
         seen = np.bincount(codes[train], minlength=n_classes) > 0
         held_out = held_out & seen[codes]
         if seen.sum() < 2 or not held_out.any():
             return None
-        inside, outside = self.series[train], self.series[held_out]
-        labels, w = codes[train], self.weights[train]
-        heads = range(n_classes) if n_classes > 2 else (1,)
-        Z_in = np.zeros((len(etas), len(inside), len(heads)))
-        Z_out = np.zeros((len(etas), len(outside), len(heads)))
-        known = [c for c in heads if seen[c]]
-        frames = frames_of(inside, labels, w, per_class, known, self.scaling)
-        if self.shared and len(frames) > 1:
-            parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
-            u = SharedProblem(tuple(parts)).stacked_atom()
-        for c, frame in zip(known, frames, strict=True):
-            column = c if n_classes > 2 else 0
-            kernels = _kernels(system, frame.stimuli, u, etas, solved)
-            for Z, part in ((Z_in, inside), (Z_out, outside)):
-                moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
-                Z[:, :, column] = (moved @ kernels).T
-        answers, given = codes[held_out], self.weights[held_out]
-        w_out = given * per_class[answers]
-        training, how = (labels, w, per_class), (self.noise, self.threshold)
-        correct, margin, odds = judge_held_out(Z_in, training, Z_out, answers, *how)
+        # The second of two classes, or each of more, is compared with the rest.
+        compared = np.flatnonzero(seen) if n_classes > 2 else np.array([1])
+        Z = np.zeros((len(etas), len(codes), n_classes if n_classes > 2 else 1))
+        for c, frame, problem, u in self._train(system, train, compared, kept):
+            if solved and frame.stimuli.mu.any():
+                found = ascend(problem.at(float(etas[0])), u, **_ROUGH)
+                found.raise_if_interrupted()
+                u = found.u
+            kernels = problem.kernels(u, etas)
+            moved = self.series.moved(frame.centre, frame.scale)
+            Z[:, :, c % Z.shape[2]] = (moved.reshape(len(codes), -1) @ kernels).T
+        answers, training = codes[held_out], (codes[train], self.weights[train], per_class)
+        w_out = self.weights[held_out] * per_class[answers]
+        correct, margin, odds = judge_held_out(
+            Z[:, train], training, Z[:, held_out], answers, self.noise, self.threshold
+        )
         judged = correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE)
-        accuracy = np.array([w_out @ one / w_out.sum() for one in correct])
         n_copies = odds.shape[1] // len(answers)
         share = np.tile(w_out, n_copies) / n_copies
         cases, repeated = np.flatnonzero(held_out), np.tile(answers, n_copies)
+        accuracy = correct @ w_out / w_out.sum()
         return _Fold(accuracy, cases, judged, odds, repeated, share, seen)
 
+    def _train(
+        self,
+        system: LinearSystem,
+        train: np.ndarray,
+        compared: np.ndarray,
+        kept: dict[bytes, list[_Trained]],
+    ) -> list[_Trained]:
+        """Return the comparisons of one fold with u: given, shared, or the leading vector.
 
-def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of the distinct series of each, and the class of each of those.
-
-    Distinct series are numbered by their values, and classes by their series, so the
-    numbers do not depend on names, order or unit.
-    """
-    rows = series.values.reshape(len(series), -1)
-    place = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
-    members = [np.sort(place[codes == c]).tolist() for c in range(codes.max() + 1)]
-    rank = np.argsort(sorted(range(len(members)), key=members.__getitem__))
-    unique, group = np.unique(place * len(rank) + rank[codes], return_inverse=True)
-    return group.ravel(), unique % len(rank)
-
-
-def may_hold_out(series: Series, codes: np.ndarray) -> bool:
-    """Return whether two classes have training and held-out series."""
-    _, kind = distinct_series(series, codes)
-    return bool((np.bincount(kind) >= 2).sum() >= 2)
-
-
-def _kernels(
-    system: LinearSystem,
-    stimuli: Stimuli,
-    u: np.ndarray | None,
-    etas: np.ndarray,
-    solved: bool,
-) -> np.ndarray:
-    """Return kernels of the best readouts for every η, (n_channels · n_steps, n_etas)."""
-    problem = LinearProblem(system, stimuli, float(etas[0]) if solved else 1.0)
-    if u is None:
-        _, u, _ = problem.best_atom(stimuli.mu)
-        if solved and stimuli.mu.any():
-            found = ascend(problem, u, max_iter=_EVALUATIONS, tol=_TOLERANCE)
-            if found.status == "interrupted":
-                raise KeyboardInterrupt
-            u = found.u
-    return problem.kernels(u, etas)
+        They serve every η, so they are kept for another call while there is room.
+        """
+        key = train.tobytes()
+        if key in kept:
+            return kept[key]
+        given = self.codes[train], self.weights[train], self.class_weights
+        frames = frames_of(self.series[train], *given, compared.tolist(), self.scaling)
+        u, found = self.u, []
+        if u is None and self.shared and len(frames) > 1:
+            parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
+            u = SharedProblem(tuple(parts)).stacked_atom()
+        for c, frame in zip(compared.tolist(), frames, strict=True):
+            problem = LinearProblem(system, frame.stimuli, 1.0)
+            start = problem.best_atom(frame.stimuli.mu)[1] if u is None else u
+            found.append(_Trained(c, frame, problem, start))
+        size = 8 * len(frames) * self.series.values[0].size ** 2
+        if size * (len(kept) + 1) <= BATCH_BYTES:
+            kept[key] = found
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -282,6 +302,7 @@ class EtaChoice(Shown):
 
 
 @with_few_threads(rows_of)
+@watched
 def choose_eta(
     system: System,
     X: Any,
@@ -364,8 +385,9 @@ def cross_validate(
     """
     kept, alone = folds.u is not None or folds.shared, len(etas) == 1
     many = int(np.clip(_SOLVED / folds.n_distinct, N_FOLDS, 10))
-    solved = alone and not kept
-    done = folds.run(system, etas, many if solved else n_folds, solved=solved)
+    solved, trained = alone and not kept, {}
+    first = many if solved else n_folds
+    done = folds.run(system, etas, first, solved=solved, kept=trained)
     if not done:
         nothing = np.full((len(etas), 1), np.nan)
         return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
@@ -373,7 +395,8 @@ def cross_validate(
     score, best = folds.choose(done)
     at = best
     if not kept and not alone:
-        done, at = folds.run(system, etas[best : best + 1], many, solved=True), 0
+        only, at = etas[best : best + 1], 0
+        done = folds.run(system, only, many, solved=True, kept=trained)
     slope = fit_slope(
         with_heavy_tails(np.concatenate([found.log_odds[at] for found in done])),
         np.concatenate([found.codes for found in done]),

@@ -10,13 +10,12 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
-from .._base.calls import display, rows_of, with_few_threads
+from .._base.calls import display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
-from ..math.sphere import Candidate, ascend
 from ..optimizers.bounds import Constraint, Entries, Relaxation, Squares
-from ..optimizers.linear import LinearProblem
+from ..optimizers.linear import Candidate, LinearProblem, ascend
 from ..optimizers.masks import into_box, solve_mask_near
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
@@ -58,6 +57,7 @@ class MarginInterval(Shown):
 
 
 @with_few_threads(rows_of)
+@watched
 def margin_interval(
     system: MeasuredResponse,
     stimuli: Stimuli,
@@ -98,8 +98,7 @@ def margin_interval(
     gives the width of the interval, which never exceeds ``projections.upper_bound``. It
     does not include errors of μ and ψ, which are given.
     """
-    measured, got = isinstance(system, MeasuredResponse), type(system).__name__
-    check.must(measured, "system", "be a fitted MeasuredResponse", got, TypeError)
+    check.instance(system, MeasuredResponse, "system", "be a fitted MeasuredResponse")
     level = check.positive(level, "level")
     check.must(level < 1, "level", "lie between 0 and 1", f"{level:g}")
     n_replicates = check.count(n_replicates, "n_replicates", minimum=10)
@@ -138,7 +137,7 @@ def margin_interval(
                 errors = np.array([problem(one).kernel(new_u, new_v) for one in influence])
                 noise = eta / 2 * _N_PARTS * float(((errors @ stimuli.psi) * errors).sum())
                 judge = problem(fitted.whole + _N_PARTS * error)
-                judged[i, k] = _margin(judge, new_u, new_v) + noise
+                judged[i, k] = judge.margin(new_u, new_v).value + noise
                 bar.advance()
     spread = np.sqrt(float(judged.var(1, ddof=1).mean()) / _N_PARTS)
     half = float(student_t.ppf((1 + level) / 2, _N_PARTS - 1)) * spread
@@ -148,7 +147,7 @@ def margin_interval(
     # The mean of the judges' values, cut off at the bound.
     room = (bound - middle) / max(spread, 1e-300)
     estimate = min(middle - spread * np.exp(norm.logpdf(room) - norm.logcdf(room)), bound)
-    value = _margin(problem(fitted.whole), u, v) - cost
+    value = problem(fitted.whole).margin(u, v).value - cost
     return MarginInterval(estimate, *ends, level, value - estimate, judged.size)
 
 
@@ -175,10 +174,6 @@ def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Cand
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
     found.raise_if_interrupted()
     return found
-
-
-def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
-    return problem.margin(u, v).value
 
 
 @with_few_threads(rows_of)
@@ -344,11 +339,10 @@ def study_mask(
     ((4,), [1.0])
     """
     generator = check.generator(rng)
-    eta = check.positive(eta, "eta")
     device = Device() if device is None else device
     best = optimize(system, stimuli, eta, device=device, rng=generator)
     best.raise_if_interrupted()
-    part = device.part_of(system) or Restricted(system, None, None)
+    part = device.part_of(system) or Restricted(system)
     free, drawn = device.with_any_mask(), []
     for _ in range(check.count(n_draws, "n_draws")):
         u = random_mask(device, (part.n_inputs, stimuli.n_channels), generator)

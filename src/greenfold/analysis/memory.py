@@ -102,7 +102,7 @@ def memory_capacity(
     drawn = None
     if isinstance(u, str) and u == "random":
         generator = check.generator(rng, beside=True)
-        part = chosen.part_of(system) or Restricted(system, None, None)
+        part = chosen.part_of(system) or Restricted(system)
         found = []
         for _ in range(check.count(n_draws, "n_draws")):
             given = part.whole_input(generator.standard_normal(part.n_inputs))

@@ -16,7 +16,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
 from .._base import checks as check
-from .._base.calls import Bar, display, rows_of, with_few_threads
+from .._base.calls import Bar, display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
@@ -61,33 +61,33 @@ class Family:
     #: (low, high) by name, one pair per number.
     ends: dict[str, list[tuple[float, float]]]
 
-    def _coordinate(self, name: str, value: Any) -> np.ndarray:
-        if name == "frequencies":
-            return value * self.given["decay_times"]
-        return np.log(value / self.given[name])
+    def _coordinates(self, values: Mapping[str, Any]) -> np.ndarray:
+        found = []
+        for name in self.names:
+            if name == "frequencies":
+                found.append(values[name] * self.given["decay_times"])
+            else:
+                found.append(np.log(values[name] / self.given[name]))
+        return np.concatenate(found)
 
     @property
     def start(self) -> np.ndarray:
         """Return the coordinates of the given network."""
-        return np.concatenate([self._coordinate(k, self.given[k]) for k in self.names])
+        return self._coordinates(self.given)
 
     @property
     def bounds(self) -> np.ndarray:
         """Return the lowest and highest coordinates, (n_coordinates, 2)."""
-        ends = [
-            [self._coordinate(name, end) for end in np.transpose(self.ends[name])]
-            for name in self.names
-        ]
-        return np.concatenate(ends, axis=1).T
+        lows, highs = ({k: np.array(v)[:, i] for k, v in self.ends.items()} for i in (0, 1))
+        return np.stack([self._coordinates(lows), self._coordinates(highs)], axis=1)
 
     def _parameters(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        sizes = [len(self.given[name]) for name in self.names]
-        found = dict(self.given)
-        parts = np.split(x, np.cumsum(sizes)[:-1])
-        for name, part in zip(self.names, parts, strict=True):
-            turned = name == "frequencies"
-            now = self.given["decay_times" if turned else name]
-            found[name] = part / now if turned else now * np.exp(part)
+        found, cuts = dict(self.given), np.cumsum([len(self.given[k]) for k in self.names])
+        for name, part in zip(self.names, np.split(x, cuts[:-1]), strict=True):
+            if name == "frequencies":
+                found[name] = part / self.given["decay_times"]
+            else:
+                found[name] = self.given[name] * np.exp(part)
         return found
 
     def values(self, x: np.ndarray) -> dict[str, Any]:
@@ -119,9 +119,8 @@ def make_family(
     once = names and len(set(names)) == len(names)
     check.must(once, "parameters", "name each once", names)
     modes = set(_MODES) & set(names)
-    both = modes and "g" in names
     leave = "leave out 'g', because decay times and frequencies determine the weights"
-    check.must(not both, "parameters", leave, names)
+    check.must(not modes or "g" not in names, "parameters", leave, names)
     for name in bounds or {}:
         check.must(name in names, "bounds", "be those of `parameters`", repr(name))
     describe = _leaky if discrete else _oscillators if modes else _scaled
@@ -146,18 +145,17 @@ def _interval(
         low, high = (float(one) for one in bounds[name])
     except (TypeError, ValueError):
         low, high = 0.0, 0.0
-    fits = 0 <= low < high < np.inf and (low > 0 or name == "frequencies")
-    wanted = f"have two finite numbers for {name!r}, 0 < low < high"
-    check.must(fits, "bounds", wanted, repr(bounds[name]))
+    fits, got = 0 <= low < high < np.inf, repr(bounds[name])
+    fits = fits and (low > 0 or name == "frequencies")
+    check.must(fits, "bounds", f"have two finite numbers for {name!r}, 0 < low < high", got)
     wanted = f"include the {name!r} of the given network, {now:g}"
     check.must(low <= now <= high, "bounds", wanted, f"{low:g} to {high:g}")
-    fits = name != "leak" or high <= 1
-    check.must(fits, "bounds", f"lie in (0, 1] for {name!r}", repr(bounds[name]))
+    check.must(name != "leak" or high <= 1, "bounds", f"lie in (0, 1] for {name!r}", got)
     return low, high
 
 
 def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """τ, or the mean of unequal ones, and the scale g of the weights."""
+    """Vary τ, or the mean of unequal ones, and the scale g of the weights."""
     # With unequal time constants, the eigenvalues of W do not decide.
     unequal = isinstance(network.tau, np.ndarray)
     growth = 0.0 if unequal else network.spectral_abscissa
@@ -176,7 +174,7 @@ def _strongest(growth: float) -> float:
 
 
 def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """The leak, or the largest of unequal ones, and the scale g of the weights."""
+    """Vary the leak, or the largest of unequal ones, and the scale g of the weights."""
     most = float(np.max(network.leak))
     leak = np.broadcast_to(np.asarray(network.leak, dtype=float), (network.n_neurons,))
     sloped = (network.linear_step[0] - np.diag(1 - leak)) / leak[:, None]
@@ -195,7 +193,7 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
 
 
 def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Decay times and frequencies of independent oscillators, and the input scale τ."""
+    """Vary decay times and frequencies of oscillators, and the input scale τ."""
     weights, tau = network.linear_weights, network.tau
 
     def make(values: dict[str, np.ndarray]) -> Reservoir:
@@ -219,13 +217,12 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
 def split_stimuli(
     stimuli: Stimuli, held_out: Any, rng: np.random.Generator
 ) -> tuple[Stimuli, Stimuli | None]:
-    """Stimuli to choose with and stimuli to report on; see `optimize_reservoir`."""
+    """Return stimuli to choose with and stimuli to report on."""
     if held_out is None:
         return stimuli, None
     if isinstance(held_out, Stimuli):
-        mine, wanted = (
-            f"{one.n_channels} × {one.n_steps} values" for one in (held_out, stimuli)
-        )
+        both = (held_out, stimuli)
+        mine, wanted = (f"{one.n_channels} × {one.n_steps} values" for one in both)
         text = f"have series of {wanted}, as `stimuli` have"
         check.must(mine == wanted, "held_out", text, mine)
         return stimuli, held_out
@@ -248,22 +245,21 @@ class Task:
 
     def solve(self, network: Any) -> Projections:
         """Return certified u and v of a network."""
-        inside = None if self.noise is None else state_covariance(network, self.noise)
-        device, system = Device(state_noise=inside), self.system(network)
+        device, system = Device(state_noise=self._noise(network)), self.system(network)
         return optimize(system, self.stimuli, self.eta, device=device, tol=_GAP)
+
+    def _noise(self, network: Any) -> np.ndarray | None:
+        return None if self.noise is None else state_covariance(network, self.noise)
 
     def system(self, network: Any) -> Any:
         """Return the linear order of a network."""
         n_steps = self.stimuli.n_steps
         return unfold(network, n_steps=n_steps, dt=self.dt, readout=self.readout)
 
-    def margin(
-        self, network: Any, found: Projections, stimuli: Stimuli | None = None
-    ) -> float:
+    def margin(self, network: Any, found: Projections, stimuli: Any = None) -> float:
         """Return κ of given projections on these or other stimuli, including the noise."""
-        maps = self.system(network).maps
-        inside = None if self.noise is None else state_covariance(network, self.noise)
-        problem = LinearProblem(maps, stimuli or self.stimuli, self.eta, inside)
+        given = stimuli or self.stimuli, self.eta, self._noise(network)
+        problem = LinearProblem(self.system(network).maps, *given)
         return problem.margin(found.u.reshape(network.n_neurons, -1), found.v).value
 
     def gradient(self, family: Family, x: np.ndarray, found: Projections) -> np.ndarray:
@@ -284,7 +280,7 @@ class Task:
     def _oscillator_gradient(
         self, family: Family, x: np.ndarray, found: Projections
     ) -> np.ndarray:
-        """Exact gradient, through R = (W φ' − 1)/τ and u/τ of the linear network."""
+        """Return the exact gradient, through R = (W φ' − 1)/τ and u/τ."""
         network = family.network(x)
         n, tau = network.n_neurons, network.tau
         u, v = found.u.reshape(n, -1), found.v
@@ -357,16 +353,18 @@ class ReservoirPath(Shown):
         return MESSAGES[self.status]
 
     def _facts(self) -> dict[str, Any]:
-        def change(values: np.ndarray) -> str:
-            return f"{values[0]:.4g} → {values[self.best]:.4g}"
-
-        facts = {"reservoir": self.reservoir, "soft_margin": change(self.soft_margin)}
-        facts["upper_bound"] = float(self.upper_bound[self.best])
-        facts["held_out"] = change(self.held_out)
-        return {**facts, "evaluations": len(self.soft_margin), "status": self.status}
+        margin, outside = (
+            f"{values[0]:.4g} → {values[self.best]:.4g}"
+            for values in (self.soft_margin, self.held_out)
+        )
+        bound = float(self.upper_bound[self.best])
+        facts = {"reservoir": self.reservoir, "soft_margin": margin, "upper_bound": bound}
+        count = len(self.soft_margin)
+        return {**facts, "held_out": outside, "evaluations": count, "status": self.status}
 
 
 @with_few_threads(rows_of)
+@watched
 def optimize_reservoir(
     reservoir: Reservoir | EchoStateNetwork,
     stimuli: Stimuli,
@@ -424,6 +422,7 @@ def optimize_reservoir(
     κ* is the maximum of smooth functions of θ and may have kinks where another pair takes
     over; they point upwards, so an ascent leaves them. The maximum found is local. Ctrl-C
     returns the best network so far; before the first one it raises KeyboardInterrupt.
+    `greenfold.progress` shows how many networks have been solved.
 
     Examples
     --------
@@ -446,24 +445,22 @@ def optimize_reservoir(
         raise ValueError("`noise` inside the network needs a network in continuous time.")
     eta, tol = check.positive(eta, "eta"), check.positive(tol, "tol")
     n_starts = check.count(n_starts, "n_starts")
-    max_evaluations = check.count(max_evaluations, "max_evaluations")
+    most = check.count(max_evaluations, "max_evaluations")
     family = make_family(reservoir, parameters, bounds, stimuli.n_steps * dt, dt)
     source = check.generator(rng)
     chosen, reported = split_stimuli(stimuli, held_out, source)
     task = Task(chosen, dt, eta, readout, noise)
-    with display() as shown, shown.bar("networks", max_evaluations) as bar:
-        ascent = _Ascent(family, task, reported, max_evaluations, bar)
-        return ascent.run(n_starts, tol, source)
+    with display() as shown, shown.bar("networks", most) as bar:
+        return _Ascent(family, task, reported, most, bar).run(n_starts, tol, source)
 
 
-class _Spent(Exception):
-    """Enough networks were solved."""
+class _BudgetSpent(Exception):
+    pass
 
 
-class _Seen(NamedTuple):
-    """A network that was solved."""
-
-    place: np.ndarray
+class _Solved(NamedTuple):
+    #: Coordinates of the network.
+    x: np.ndarray
     network: Any
     found: Projections
     gradient: np.ndarray
@@ -479,32 +476,32 @@ class _Ascent:
     reported: Stimuli | None
     left: int
     bar: Bar
-    seen: list[_Seen] = field(default_factory=list)
+    solved: list[_Solved] = field(default_factory=list)
 
     def run(self, n_starts: int, tol: float, rng: np.random.Generator) -> ReservoirPath:
         """Ascend until κ* stops rising, the budget is spent, or Ctrl-C."""
         status = "converged"
         try:
             self._ascend(n_starts, tol, rng)
-        except _Spent:
+        except _BudgetSpent:
             status = "max_evaluations"
         except KeyboardInterrupt:
-            if not self.seen:
+            if not self.solved:
                 raise
             status = "interrupted"
-        seen, best = self.seen, self.seen[self._best]
-        if best.held_out < min(seen[0].held_out, 0.0):
-            fell = f"from {seen[0].held_out:.3g} to {best.held_out:.3g}"
+        solved, best = self.solved, self.solved[self._best]
+        if best.held_out < min(solved[0].held_out, 0.0):
+            fell = f"from {solved[0].held_out:.3g} to {best.held_out:.3g}"
             what = f"the soft margin of the held-out series fell {fell}: the network was"
             cure = "fitted to few series; use more series, or fewer parameters"
-            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=4)
-        values = [self.family.values(one.place) for one in seen]
+            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=5)
+        values = [self.family.values(one.x) for one in solved]
         return ReservoirPath(
             {k: np.array([one[k] for one in values]) for k in values[0]},
-            np.array([one.found.soft_margin for one in seen]),
-            np.array([one.found.upper_bound for one in seen], dtype=float),
-            np.array([one.held_out for one in seen]),
-            np.array([one.gradient for one in seen]),
+            np.array([one.found.soft_margin for one in solved]),
+            np.array([one.found.upper_bound for one in solved], dtype=float),
+            np.array([one.held_out for one in solved]),
+            np.array([one.gradient for one in solved]),
             *(self._best, best.network, best.found, status),
         )
 
@@ -513,47 +510,46 @@ class _Ascent:
         self._solve(self.family.start)  # a problem with the given network is an error
         for _ in range(n_starts - 1):
             self._try(rng.uniform(*bounds.T))
-        best = self.seen[self._best]
+        best = self.solved[self._best]
         size = max(abs(best.found.soft_margin), np.finfo(float).tiny)
 
         def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-            # −κ* in units of the start, and worse than all others if it does not exist.
-            seen = self._try(x)
-            if seen is None:
-                worst = min(one.found.soft_margin for one in self.seen)
+            # −κ* in units of the start; an unstable network is worse than all others.
+            here = self._try(x)
+            if here is None:
+                worst = min(one.found.soft_margin for one in self.solved)
                 return 1.0 + max(1.0, -worst / size), np.zeros_like(x)
-            return -seen.found.soft_margin / size, -seen.gradient / size
+            return -here.found.soft_margin / size, -here.gradient / size
 
         # It stops when the budget is spent, or at a gain below the tolerance.
         options = {"ftol": tol, "gtol": 1e-8, "maxiter": 10**6, "maxfun": 10**6}
         how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
-        minimize(objective, best.place, **how)
+        minimize(objective, best.x, **how)
 
     @property
     def _best(self) -> int:
-        return int(np.argmax([one.found.soft_margin for one in self.seen]))
+        return int(np.argmax([one.found.soft_margin for one in self.solved]))
 
-    def _try(self, x: np.ndarray) -> _Seen | None:
+    def _try(self, x: np.ndarray) -> _Solved | None:
         """Return the solved network at x, or None if it is not stable."""
-        for seen in self.seen:
-            if np.array_equal(seen.place, x):
-                return seen
+        for one in self.solved:
+            if np.array_equal(one.x, x):
+                return one
         try:
             return self._solve(x)
         except (UnstableError, OverflowError):
             return None
 
-    def _solve(self, x: np.ndarray) -> _Seen:
+    def _solve(self, x: np.ndarray) -> _Solved:
         if not self.left:
-            raise _Spent
+            raise _BudgetSpent
         self.left -= 1
         task, network = self.task, self.family.network(x)
         found = task.solve(network)
         found.raise_if_interrupted()
-        gradient = task.gradient(self.family, x, found)
-        silent = self.reported is None
-        reported = np.nan if silent else task.margin(network, found, self.reported)
-        seen = _Seen(x.copy(), network, found, gradient, reported)
-        self.seen.append(seen)
-        self.bar.advance(1, f"κ* = {self.seen[self._best].found.soft_margin:.4g}")
-        return seen
+        gradient, held_out = task.gradient(self.family, x, found), np.nan
+        if self.reported is not None:
+            held_out = task.margin(network, found, self.reported)
+        self.solved.append(_Solved(x.copy(), network, found, gradient, held_out))
+        self.bar.advance(1, f"κ* = {self.solved[self._best].found.soft_margin:.4g}")
+        return self.solved[-1]

@@ -11,10 +11,8 @@ is granted; at worst work is done twice, because results are replaced as a whole
 
 from __future__ import annotations
 
-import csv
 import errno
 import hashlib
-import io
 import json
 import logging
 import os
@@ -28,7 +26,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
@@ -217,13 +215,6 @@ def write_bytes(path: Path, content: bytes) -> Path:
     return path
 
 
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
-    """Write rows as CSV, atomically."""
-    made = io.StringIO(newline="")
-    csv.writer(made, lineterminator="\n").writerows(rows)
-    return write_bytes(path, made.getvalue().encode())
-
-
 def versions(*packages: str) -> dict[str, str]:
     """Return the versions of greenfold, Python and the installed packages among these."""
     found = {"greenfold": __version__, "python": platform.python_version()}
@@ -285,21 +276,20 @@ class ClusterLostError(ConnectionError):
     """The cluster cannot be reached."""
 
 
-class Here:
-    """Runs jobs in this process, one after another.
+class _Here:
+    """Run jobs in this process, one after another.
 
     Every place of execution takes work by `submit` and returns futures, so that one loop
-    serves all; an exception in ``died`` means that the process of a job died.
+    serves all. `room` is how many jobs may run at a time, `close` ends what is under way,
+    and an exception in ``died`` means that the process of a job died.
     """
 
     died: tuple[type[BaseException], ...] = ()
 
     def room(self) -> int:
-        """Return how many jobs may run at a time."""
         return 1
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Do it now."""
         future: Future = Future()
         # On Ctrl-C an optimisation returns its best so far, which is not the result.
         with noticing_interrupts(insist=True):
@@ -307,11 +297,11 @@ class Here:
         return future
 
     def close(self, *, at_once: bool = False) -> None:
-        """There is nothing under way to end."""
+        pass
 
 
-class Processes:
-    """Runs jobs in processes of this machine, with joblib's loky."""
+class _Processes:
+    """Run jobs in processes of this machine, with joblib's loky."""
 
     died = (BrokenProcessPool,)
 
@@ -319,14 +309,12 @@ class Processes:
         self._n_jobs, self._made = n_jobs, None
 
     def room(self) -> int:
-        """Return the number of processes."""
         return self._n_jobs
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Send it to a free process; a dead one is replaced."""
         try:
             return self._executor().submit(work, *arguments)
-        except BrokenProcessPool:  # it died after the last job came back
+        except BrokenProcessPool:  # it died after the last job came back, and is replaced
             return self._executor().submit(work, *arguments)
 
     def _executor(self) -> Executor:
@@ -338,7 +326,6 @@ class Processes:
         return made
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes; with ``at_once``, jobs under way are lost."""
         if self._made is not None:
             self._made.shutdown(wait=True, kill_workers=at_once)
 
@@ -358,8 +345,8 @@ def _belong_to_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Cluster:
-    """Runs jobs on a dask cluster, given the address or file of its scheduler."""
+class _Cluster:
+    """Run jobs on a dask cluster, given the address or file of its scheduler."""
 
     def __init__(self, address: str) -> None:
         with needs("A cluster of dask", "dask"):
@@ -387,7 +374,7 @@ class Cluster:
         self._seen = time.monotonic()
 
     def room(self) -> int:
-        """Return two jobs per thread; workers may come and go."""
+        # Workers may come and go.
         try:
             answer: Any = self._client.nthreads()
             threads = sum(answer.values())
@@ -402,21 +389,18 @@ class Cluster:
         return _AHEAD * threads
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Send it to a worker."""
         try:
             return self._executor.submit(work, *arguments)
         except (OSError, CancelledError, RuntimeError) as error:
             raise self.lost() from error
 
     def lost(self) -> ClusterLostError:
-        """Return the error for a scheduler that no longer answers."""
-        return ClusterLostError(
-            f"The dask scheduler at `{self._address}` was lost: what was finished is "
-            "written; run the same command again, with a new address, to resume."
-        )
+        kept = f"The dask scheduler at `{self._address}` was lost: what was finished is "
+        how = "written; run the same command again, with a new address, to resume."
+        return ClusterLostError(f"{kept}{how}")
 
     def close(self, *, at_once: bool = False) -> None:
-        """Disconnect from the cluster, which keeps running."""
+        # The cluster itself keeps running.
         try:
             self._executor.shutdown(wait=False)
             self._client.close(timeout=2)
@@ -479,8 +463,8 @@ def run_jobs(
         return summary
     wanted = joblib.cpu_count() if n_jobs is None else n_jobs
     must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
-    here = Here() if wanted == 1 else Processes(wanted)
-    pool = here if dask is None else Cluster(dask)
+    here = _Here() if wanted == 1 else _Processes(wanted)
+    pool = here if dask is None else _Cluster(dask)
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
@@ -503,7 +487,7 @@ class _Loop:
 
     waiting: deque[Job]
     store: Store
-    pool: Here | Processes | Cluster
+    pool: _Here | _Processes | _Cluster
     summary: Summary
     bar: Bar
     redo: bool
@@ -580,14 +564,14 @@ class _Loop:
                 self._enter(job, future.result())
             except self.pool.died as error:
                 # A cluster has already tried several workers.
-                if alone or isinstance(self.pool, Cluster):
+                if alone or isinstance(self.pool, _Cluster):
                     why = "The process that ran it died, perhaps out of memory or in a "
                     why += f"crash of an extension module ({type(error).__name__})."
                     self._fail(job, why)
                 else:
                     self.suspects.append(job)
             except CancelledError:
-                if isinstance(self.pool, Cluster):
+                if isinstance(self.pool, _Cluster):
                     raise self.pool.lost() from None
                 raise
             # Only now, because an interrupt no longer loses what is written.

@@ -23,22 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import (
-    Device,
-    Dynamics,
-    ExpansionWarning,
-    Gain,
-    RegressionTask,
-    Reservoir,
-    SampleStimuli,
-    __version__,
-    memory_capacity,
-    optimize,
-    unfold,
-)
+import greenfold as gf
+
 from .._base import checks as check
 from .._base.checks import must, needs, require
-from .._base.files import plain, write_figure
+from .._base.files import plain, write_csv, write_figure
 from ..devices.noise import state_covariance
 from ..math.decisions import Clouds, decide, held_out_score
 from . import runner
@@ -53,7 +42,7 @@ ARCHITECTURES = dict.fromkeys(("random", "sparse", "dale", "spatial", "oscillato
 ARCHITECTURES |= dict.fromkeys(("cycle", "delay_line", "legendre"), False)
 #: Gains by name; a number after a colon is their parameter.
 _NAMES = ("linear", "quadratic", "tanh", "biased_tanh")
-GAINS: dict[str, Callable[..., Gain]] = {name: getattr(Gain, name) for name in _NAMES}
+GAINS: dict[str, Callable[..., gf.Gain]] = {name: getattr(gf.Gain, name) for name in _NAMES}
 #: Settings that vary between networks, with their defaults.
 AXES: dict[str, list[Any]] = {
     "architecture": ["random"], "neurons": [50], "g": [0.9], "tau": [0.25], "seed": [0],
@@ -155,12 +144,9 @@ def _number(value: Any, name: str) -> float:
 
 
 def _checked(one: dict[str, Any]) -> dict[str, Any]:
-    """The checked parameters of one network."""
-    kind, order, inside = (
-        one["architecture"],
-        one["order"],
-        _number(one["inside"], "inside"),
-    )
+    """Return the checked parameters of one network."""
+    kind, order = one["architecture"], one["order"]
+    inside = _number(one["inside"], "inside")
     kinds = f"be one of {', '.join(ARCHITECTURES)}"
     must(kind in ARCHITECTURES, "architecture", kinds, repr(kind))
     order = order if order == "exact" else check.count(order, "order", minimum=0)
@@ -211,9 +197,8 @@ def read_config(path: str | Path) -> Plan:
     for table in tables:
         known = (*AXES, *SETTINGS, "random", "random_state")
         _refuse_unknown(table, known, f"`{path}`: a grid may hold")
-        axes, settings = (
-            {k: v for k, v in table.items() if k in kind} for kind in (AXES, SETTINGS)
-        )
+        axes = {k: v for k, v in table.items() if k in AXES}
+        settings = {k: v for k, v in table.items() if k in SETTINGS}
         state = table.get("random_state", 0)
         grids.append(Grid(axes, table.get("random"), settings, state))
     return Plan(datasets, grids)
@@ -293,7 +278,7 @@ def plan(
 
 
 def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], str]:
-    """A data set, its two classes, and a name for both."""
+    """Return a data set, its two classes, and a name for both."""
     name, colon, chosen = str(item).partition(":")
     source, *others = find_sources([name], data_dir, download)
     require(not others, f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
@@ -313,47 +298,41 @@ def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], 
 def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
     data = {"name": source.name, "label": label, "classes": classes}
     data["digest"] = source.digest
+    made_by = {"format": FORMAT, "code": gf.__version__, "setting": setting, "data": data}
     kind, n = setting["architecture"], setting["neurons"]
     # The name tells what is computed, not by which code: a stale result is replaced.
-    stem = f"{kind}-{n}-{fingerprint([setting, classes])}"
-    return Job(
-        path=f"results/{source.name}/{stem}.json",
-        work=experiment,
-        configuration={
-            "format": FORMAT, "code": __version__, "setting": setting, "data": data,
-        },
-        context={"folder": source.folder},
-        weight=float(n) ** 2 * (1 if setting["order"] == 0 else 20),
-        title=f"{label} {kind} {n}",
-    )  # fmt: skip
+    path = f"results/{source.name}/{kind}-{n}-{fingerprint([setting, classes])}.json"
+    weight = float(n) ** 2 * (1 if setting["order"] == 0 else 20)
+    where = {"folder": source.folder}
+    return Job(path, experiment, made_by, where, weight, title=f"{label} {kind} {n}")
 
 
-def make_network(setting: Mapping[str, Any]) -> Reservoir:
+def make_network(setting: Mapping[str, Any]) -> gf.Reservoir:
     """Return the network of a setting, with the keys of `AXES`."""
     kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
     tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
     if kind in ("cycle", "delay_line"):
-        return getattr(Reservoir, kind)(n, g, tau, gain)
+        return getattr(gf.Reservoir, kind)(n, g, tau, gain)
     if kind == "legendre":
-        return Reservoir.legendre(n, n * tau, tau, gain)
+        return gf.Reservoir.legendre(n, n * tau, tau, gain)
     if kind == "oscillators":
         # Eigenvalues fill the disc like a random network's, but modes are orthogonal.
         rng = np.random.default_rng(seed)
         size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
         size *= g / size.max()
         a, b = size * np.cos(angle), size * np.sin(angle)
-        return Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
+        return gf.Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
     drawn: dict[str, Any] = {"rng": seed, "spectral_radius": g}
     if kind == "dale":
-        return Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
+        return gf.Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
     if kind != "random":
         # Ten connections per neuron, as usual in echo state networks of 100.
         drawn["connectivity"] = min(1.0, 10 / n)
-    make = Reservoir.spatial if kind == "spatial" else Reservoir.random
+    make = gf.Reservoir.spatial if kind == "spatial" else gf.Reservoir.random
     return make(n, 1.0, tau, gain, **drawn)
 
 
-def make_gain(text: str) -> Gain:
+def make_gain(text: str) -> gf.Gain:
     """Return the gain for a text such as ``"quadratic:0.05"``."""
     name, colon, number = str(text).partition(":")
     names = f"be one of {', '.join(GAINS)}, as in 'quadratic:0.05'"
@@ -369,7 +348,7 @@ def make_gain(text: str) -> Gain:
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
     """Solve a network, compare with random u, and return the text of the result file."""
-    runner.must_be_planned_with(configuration["code"], __version__)
+    runner.must_be_planned_with(configuration["code"], gf.__version__)
     data, setting = configuration["data"], dict(configuration["setting"])
     place = (data["name"], context["folder"], data["digest"])
     stimuli, X, signs = _read_task(*place, tuple(data["classes"]))
@@ -385,34 +364,34 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
 @lru_cache(maxsize=4)
 def _read_task(
     name: str, folder: str, digest: str, classes: tuple[str, ...]
-) -> tuple[SampleStimuli, np.ndarray, np.ndarray]:
+) -> tuple[gf.SampleStimuli, np.ndarray, np.ndarray]:
     """Return training stimuli, and test series with their signs."""
     (X, y), (X_test, y_test) = read_source(name, folder, digest)
     kept, there = np.isin(y, classes), np.isin(y_test, classes)
-    stimuli = SampleStimuli(X[kept], y[kept])
+    stimuli = gf.SampleStimuli(X[kept], y[kept])
     signs = np.where(y_test[there] == stimuli.classes[1], 1, -1)
     return stimuli, np.asarray(stimuli.transform(X_test[there])), signs
 
 
 def judge(
-    setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
+    setting: Mapping[str, Any], stimuli: gf.SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
     """Return the scores of a network on test series X, with solved and random u."""
     started = time.perf_counter()
     network, order, noises = make_network(setting), setting["order"], setting["noise"]
     steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}
-    make: Any = Dynamics if order == "exact" else partial(unfold, order=order)
+    make: Any = gf.Dynamics if order == "exact" else partial(gf.unfold, order=order)
     system = make(network, **steps)
     P = state_covariance(network, setting["inside"]) if setting["inside"] else None
-    options = {"eta": setting["eta"], "device": Device(state_noise=P)}
+    options = {"eta": setting["eta"], "device": gf.Device(state_noise=P)}
     rng = np.random.default_rng([setting["seed"], 1])
     us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
     tol = _GAP if order == 0 else None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExpansionWarning)  # the row includes it
-        solved = optimize(system, stimuli, tol=tol, rng=setting["seed"], **options)
+        warnings.simplefilter("ignore", gf.ExpansionWarning)  # the row includes it
+        solved = gf.optimize(system, stimuli, tol=tol, rng=setting["seed"], **options)
         solved.raise_if_interrupted()
-        drawn = [optimize(system, stimuli, u=u, **options) for u in us]
+        drawn = [gf.optimize(system, stimuli, u=u, **options) for u in us]
     margins = np.array([one.soft_margin for one in drawn])
     found: dict[str, Any] = {
         "n_steps": stimuli.n_steps,
@@ -450,15 +429,15 @@ def judge(
         found[f"accuracy_random_{noise:g}"] = float(others)
     if setting["memory"]:
         n = _MEMORY_STEPS
-        system = unfold(network, n_steps=n, dt=setting["duration"] / n)
-        task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
-        solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
+        system = gf.unfold(network, n_steps=n, dt=setting["duration"] / n)
+        task = gf.RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
+        solved = gf.optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
         solved.raise_if_interrupted()
         # Not the stream of the network: the first u would be a row of its weights.
         rng = np.random.default_rng([setting["seed"], 2])
-        noisy = Device(readout_noise=_MEMORY_NOISE)
+        noisy = gf.Device(readout_noise=_MEMORY_NOISE)
         options = {"device": noisy, "n_draws": setting["draws"]}
-        capacity: Any = memory_capacity(system, "random", rng=rng, **options)
+        capacity: Any = gf.memory_capacity(system, "random", rng=rng, **options)
         bound = solved.upper_bound
         found["memory"] = solved.gain
         found["memory_bound"] = float(np.nan if bound is None else bound)
@@ -501,7 +480,7 @@ def write_table(rows: Sequence[Row], path: str | Path) -> Path:
     known = target.suffix in (".csv", ".parquet")
     must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":
-        return runner.write_csv(target, [columns, *cells])
+        return write_csv(target, [columns, *cells])
     with needs("Parquet", "parquet"):
         import pyarrow
         from pyarrow import parquet
@@ -624,30 +603,26 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         ("certified κ* (a.u.)", [row["kappa"] for row in own]),
         ("κ* / κ of random u", [row["kappa"] / row["kappa_random"] for row in own]),
     )
-    for line, (label, values) in enumerate(shown_values):
+    for line, (label, values) in zip(axes, shown_values, strict=True):
         # Mean over seeds, (n_sizes, n_g, n_tau); empty cells are NaN.
         cells = defaultdict(list)
         for row, value in zip(own, values, strict=True):
             cells[row["neurons"], row["g"], row["tau"]].append(value)
-        means = {place: np.mean(cell) for place, cell in cells.items()}
-        table = np.array(
-            [[[means.get((n, g, t), np.nan) for t in taus] for g in gs] for n in sizes]
-        )
-        limits = (float(np.nanmin(table)), float(np.nanmax(table)))
+        table = np.full((len(sizes), len(gs), len(taus)), np.nan)
+        for (n, g, tau), cell in cells.items():
+            table[sizes.index(n), gs.index(g), taus.index(tau)] = np.mean(cell)
+        low, high = float(np.nanmin(table)), float(np.nanmax(table))
         look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
-        shown: Any = None
         centred = {"ha": "center", "va": "center", "size": 7.5}
-        for column, n in enumerate(sizes):
-            at = axes[line, column]
-            shown = at.imshow(table[column], vmin=limits[0], vmax=limits[1], **look)
-            for (i, j), value in np.ndenumerate(table[column]):
-                if np.isfinite(value):
-                    colour = "white" if value < sum(limits) / 2 else "black"
-                    at.text(j, i, f"{value:.2f}", c=colour, **centred)
+        for at, part in zip(line, table, strict=True):
+            at.imshow(part, vmin=low, vmax=high, **look)
+            for i, j in np.argwhere(np.isfinite(part)):
+                colour = "white" if part[i, j] < (low + high) / 2 else "black"
+                at.text(j, i, f"{part[i, j]:.2f}", c=colour, **centred)
             at.grid(False)
-            if line == 0:
-                at.set_title(f"N = {n}", fontsize=9.5)
-        figure.colorbar(shown, ax=axes[line, :].tolist(), label=label)
+        figure.colorbar(line[0].images[0], ax=line.tolist(), label=label)
+    for at, n in zip(axes[0], sizes, strict=True):
+        at.set_title(f"N = {n}", fontsize=9.5)
     for at in axes[-1]:
         at.set_xticks(range(len(taus)), [f"{t:g}" for t in taus], rotation=45)
         at.set_xlabel("time constant τ (a.u.)")

@@ -27,7 +27,7 @@ import numpy as np
 from .. import __version__
 from .._base.arrays import on_device
 from .._base.checks import must, needs, require
-from .._base.files import plain, write_figure, write_json
+from .._base.files import plain, write_csv, write_figure, write_json
 from ..datasets import archive
 from ..datasets.files import DataError, MissingValueError, read_series
 from . import runner
@@ -141,7 +141,7 @@ def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
 
 
 def _resolve(name: str) -> tuple[str, str]:
-    """Name and ``module:Class``."""
+    """Return name and ``module:Class`` of an estimator."""
     if ":" in name:
         return name.partition(":")[2], name
     known = {key.casefold(): key for key in KNOWN}
@@ -160,7 +160,7 @@ def _resolve(name: str) -> tuple[str, str]:
 
 @functools.cache
 def _classes_of_aeon() -> dict[str, str]:
-    """Classes in aeon's classification modules, by name."""
+    """Return the classes in aeon's classification modules, by name."""
     try:
         package = importlib.import_module("aeon.classification")
     except ImportError:
@@ -190,10 +190,10 @@ def _code_of(module: str) -> str:
             return f"{name} {metadata.version(name)}"
     if file is None or folder is None:
         return top
-    if Path(file).name != "__init__.py":
-        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
-    else:
+    if Path(file).name == "__init__.py":
         digest = runner.source_digest(folder, _ABOVE if top == "greenfold" else ())
+    else:
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
     return f"{top} sources {digest}"
 
 
@@ -356,10 +356,8 @@ def read_predictions(path: str | Path) -> Predictions:
         labels, predicted = (np.array([int(row[k]) for row in rows]) for k in (0, 1))
         times = (scale * float(fit_time), scale * float(predict_time))
         about = (name, estimator, int(resample), ",".join(remarks), parameters)
-        found, stated = (
-            Predictions(*about, *times, labels, predicted, shares),
-            float(accuracy),
-        )
+        found = Predictions(*about, *times, labels, predicted, shares)
+        stated = float(accuracy)
     except (ValueError, IndexError):
         what = "is not a complete result in tsml-eval's format."
         raise DataError(f"The file {str(path)!r} {what}") from None
@@ -380,13 +378,10 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     parts = read_source(data["name"], context["folder"], data["digest"])
     (X_train, y_train), (X_test, y_test) = resampled(*parts, configuration["resample"])
     classes = np.unique(np.concatenate([y_train, y_test]))
-    estimator = spec.make(configuration["seed"])
-    origin = {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}
-    X_train, X_test = (_as_taken(X, origin, spec.label) for X in (X_train, X_test))
-    if "greenfold" in origin and "aeon" not in origin:
-        device = context.get("device", "cpu")
-        X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
-
+    estimator, device = spec.make(configuration["seed"]), context.get("device", "cpu")
+    X_train, X_test = (
+        _as_taken(X, estimator, spec.label, device) for X in (X_train, X_test)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would come from many estimators
         start = time.perf_counter()
@@ -413,13 +408,16 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     ).text()
 
 
-def _as_taken(X: Any, origin: set[str], label: str) -> Any:
+def _as_taken(X: Any, estimator: Any, label: str, device: str) -> Any:
     """Return series in the shape that the estimator's library expects."""
+    origin = {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}
     if "aeon" in origin:
         if isinstance(X, list):
             return [np.atleast_2d(one) for one in X]
         return X[:, None, :] if X.ndim == 2 else X
-    if "greenfold" in origin or "sklearn" not in origin:
+    if "greenfold" in origin:
+        return on_device(X, device)
+    if "sklearn" not in origin:
         return X
     what = "treats the values of a series as features, but the series have"
     require(not isinstance(X, list), f"{label} {what} unequal lengths.", DataError)
@@ -429,7 +427,7 @@ def _as_taken(X: Any, origin: set[str], label: str) -> Any:
 def _probabilities(
     estimator: Any, X: Any, n_cases: int, n_classes: int, label: str
 ) -> np.ndarray:
-    """Probabilities of all classes, checked."""
+    """Return the checked probabilities of all classes."""
     returned = f"{label} returned probabilities"
     if hasattr(estimator, "predict_proba"):
         found = np.asarray(estimator.predict_proba(X), dtype=float)
@@ -522,16 +520,20 @@ def sweep(
     specs = [parse_estimator(one) for one in estimators]
     require(specs, "`estimators` must name at least one estimator.")
     labels = [spec.label for spec in specs]
-    for spec, label in zip(specs, labels, strict=True):
+    for label in labels:
         wrong = f"An estimator cannot be called {label!r}, a folder with another purpose."
         require(label.casefold() not in _RESERVED, wrong)
         wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
         require(labels.count(label) == 1, wrong)
+    for spec in specs:
         spec.make(0)
     archive.data_directory(data_dir)  # a wrong one is an error, not a reason to download
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
     wanted = "be a positive number, or a list of numbers from 0 on"
     must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
+    if numbers[-1] > 0:
+        with needs("A resample other than 0", "sweep"):
+            importlib.import_module("aeon")
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
         for source in find_sources(list(datasets), data_dir, download)
@@ -720,8 +722,8 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
     found: Results = {}
     notes = []
     for path in sorted(Path(folder).expanduser().glob(_PATTERN)):
-        number = re.fullmatch(r"testResample(\d+)", path.stem)
-        if number is None or not path.is_file():
+        number = path.stem.removeprefix("testResample")
+        if not (number.isdecimal() and path.is_file()):
             continue
         try:
             accuracy = read_predictions(path).accuracy
@@ -729,7 +731,7 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
             notes.append(str(error))
         else:
             own = found.setdefault(path.parents[2].name, {})
-            own.setdefault(path.parent.name, {})[int(number[1])] = accuracy
+            own.setdefault(path.parent.name, {})[int(number)] = accuracy
     return found, notes
 
 
@@ -748,19 +750,17 @@ def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int
 
 def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
     """Write the record, the table, and one file per estimator as aeon's loader reads it."""
-    rows = [["dataset", *comparison.estimators]]
-    for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
-        rows.append([name, *(f"{one:.6f}" for one in line)])
-    written = [runner.write_csv(folder / "accuracy.csv", rows), folder / "comparison.json"]
+    lines = zip(comparison.datasets, comparison.accuracy, strict=True)
+    rows = [[name, *(f"{one:.6f}" for one in line)] for name, line in lines]
+    table = [["dataset", *comparison.estimators], *rows]
+    written = [write_csv(folder / "accuracy.csv", table), folder / "comparison.json"]
     write_json(written[1], plain(comparison.record()))
-    scores, _ = read_folder(results)
+    scores, numbers = read_folder(results)[0], comparison.resamples
     for label in comparison.own:
-        rows = [["Resamples:", *map(str, comparison.resamples)]]
-        for name in comparison.datasets:
-            own = scores[label][name]
-            rows.append([name, *(repr(own[k]) for k in comparison.resamples)])
+        own = scores[label]
+        rows = [[name, *(own[name][k] for k in numbers)] for name in comparison.datasets]
         place = folder / "classification" / "accuracy" / f"{label}_accuracy.csv"
-        written.append(runner.write_csv(place, rows))
+        written.append(write_csv(place, [["Resamples:", *numbers], *rows]))
     return written
 
 
@@ -776,19 +776,19 @@ def _published_accuracies(
     notes, missing, reason = [], [], ""
     for name in names:
         known = table.get(name.casefold(), {})
-        if not any(one in known for one in datasets):
-            try:
-                # An archive that did not answer once is not asked again.
-                known = {} if reason else _from_archive(name, datasets, resamples)
-            except (OSError, ImportError, EOFError) as error:
-                reason = " ".join(str(error).split())[:120] or type(error).__name__
-            except ValueError as error:  # a name unknown to aeon, or a broken table
-                notes.append(f"No published results of {name}: {error}")
-                continue
-            if reason:
-                missing.append(name)
-                continue
-        found[name] = {one: known[one] for one in datasets if one in known}
+        try:
+            # An archive that did not answer once is not asked again.
+            if known.keys().isdisjoint(datasets) and not reason:
+                known = _from_archive(name, datasets, resamples)
+        except (OSError, ImportError, EOFError) as error:
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+        except ValueError as error:  # a name unknown to aeon, or a broken table
+            notes.append(f"No published results of {name}: {error}")
+            continue
+        if reason and known.keys().isdisjoint(datasets):
+            missing.append(name)
+        else:
+            found[name] = {one: known[one] for one in datasets if one in known}
     if missing:
         none = f"No published results of {', '.join(missing)} on these resamples were found"
         why = f"and the archive could not be asked ({reason.rstrip('.')})."
@@ -799,15 +799,17 @@ def _published_accuracies(
 def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
     """Return the table of these resamples by lower-case estimator, or an empty one."""
     name, root = _TABLES.get(tuple(resamples)), archive.data_directory(data_dir)
-    found: Scores = {}
     if name is None or root is None or not (path := root / "reference" / name).is_file():
-        return found
+        return {}
     with open(path, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            for name, value in row.items():
-                if name != "dataset" and value:
-                    found.setdefault(name.casefold(), {})[row["dataset"]] = float(value)
-    return found
+        rows = {row.pop("dataset"): row for row in csv.DictReader(stream)}
+    labels = {label for row in rows.values() for label in row}
+    return {
+        label.casefold(): {
+            one: float(row[label]) for one, row in rows.items() if row[label]
+        }
+        for label in labels
+    }
 
 
 def _from_archive(name: str, datasets: Sequence[str], resamples: Sequence[int]) -> dict:

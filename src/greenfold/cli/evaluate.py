@@ -23,18 +23,19 @@ def evaluate(
     pooled: bool = opt(False),
     seed: int = options.SEED,
 ) -> Answer:
-    """Compare random and solved projections, linear and non-linear.
+    """Compare random and solved input projections u, linear and non-linear.
 
-    You can compare soft margins only at the same η, so all rows share one. With --eta cv,
-    each row chooses its own η by cross-validation, once without and once with the noise.
-    Without noise, a linear network then gains little from its input projection.
+    Each row has its soft margin κ and its accuracy. You can compare κ only at the same
+    weight η of the variance, so all rows share one. With --eta cv, each row chooses its own
+    η by cross-validation, once without and once with the noise. Without noise, a linear
+    network then gains little from its input projection.
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
     pooled : Also fit the pooled classifier, for series that are not aligned.
-    eta : Weight η of the variance in the soft margin, one for all rows, so that you can
-        compare their κ. With 'cv', each row chooses its own.
-    noise : Noise on every neuron's state at the readout. The default of fit is none; here
-        it shows the benefit of a large margin.
+    eta : Weight η of the variance in the soft margin κ. The default of fit is 'cv'; here it
+        is one number, so that you can compare κ.
+    noise : Standard deviation of the noise on every neuron's state at the readout. The
+        default of fit is 0; here noise shows the benefit of a large margin.
     """
     from .inputs import load_task
 
@@ -50,7 +51,7 @@ def evaluate(
 def demo(
     report: Path = opt(_PAGE, "Output"), orders: bool = opt(False), seed: int = options.SEED
 ) -> Answer:
-    """Show random against solved projections on synthetic heartbeats.
+    """Show random against solved input projections u on synthetic heartbeats.
 
     Takes half a minute, needs no data, and writes a report page.
 
@@ -105,27 +106,23 @@ def compare(
     weights = [weight_of(k) * one for k in orders for one in (1, 4)]
     drawing = 2 * weight_of(order) if report else 0
     how: dict[str, Any] = {"noise": noise, "seed": seed}
+    other = None
     with options.progress(sum(weights) + 3 + drawing + 4 * pooled) as step:
         step("drawing random u", 3)
         plain = {"parameters": {**parameters, "certify": False}, "refit": False}
         (first,) = comparison.compare(task, [("random", 0)], **how, **plain)
         spread, todo = comparison.random_spread(first, task, seed=seed), iter(weights)
-        rows = comparison.compare(
-            task,
-            [(u, k) for k in orders for u in (spread.median, "optimal")],
-            **how,
-            parameters=parameters,
-            on_fit=lambda text: step(f"fitting {text}", next(todo)),
-        )
-        other = None
+        how |= {"on_fit": lambda text: step(f"fitting {text}", next(todo))}
+        variants = [(u, k) for k in orders for u in (spread.median, "optimal")]
+        rows = comparison.compare(task, variants, parameters=parameters, **how)
+        notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
         if pooled:
             step("fitting the pooled classifier", 4)
             _, accuracy, seconds = fit_pooled(task, seed, parameters.get("n_jobs"))
             other = {"accuracy": accuracy, "seconds": round(seconds, 3)}
         if report:
             step("drawing the figures", drawing)
-            told = " ".join([str(spread), comparison.explained(rows[0])]).strip()
-            report = write_page(report, task, rows, remark=told)
+            report = write_page(report, task, rows, remark=" ".join(notes))
     record = {
         "data": task.name,
         "n_train": len(task.y),
@@ -139,7 +136,6 @@ def compare(
         "pooled": other,
         "report": report,
     }
-    notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
     if any(row.proven for row in rows):
         notes.insert(0, "✓ proven: no other u and v of this network are better at this η.")
     if other:
@@ -159,37 +155,28 @@ def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
     """Write the report; stop if Ctrl-C was pressed meanwhile."""
     from ..apps.report.page import write_report
 
-    made = write_report(
-        path,
-        task,
-        rows,
-        remark=remark,
-        command=options.invocation.line(),
-        on_part=lambda _: raise_if_interrupted(),
-    )
+    how: Any = {"remark": remark, "command": options.invocation.line()}
+    made = write_report(path, task, rows, on_part=lambda _: raise_if_interrupted(), **how)
     raise_if_interrupted()
     return made
 
 
 def _show(record: dict[str, Any], rows: Any, notes: list[str]) -> None:
-    noise = rows[0].noise
+    columns: dict[str, Any] = {
+        "network": lambda row: row.network,
+        "input u": lambda row: row.projection,
+        "η": lambda row: f"{row.classifier.eta_:.3g}",
+        "margin κ": lambda row: show.number(row.soft_margin),
+        "bound": lambda row: show.number(row.bound) + (" ✓" if row.proven else ""),
+        "accuracy": lambda row: f"{row.accuracy:.1%}",
+        f"noise {rows[0].noise:g}": lambda row: f"{row.noisy_accuracy:.1%}",
+        "fit": lambda row: f"{row.seconds:.1f} s",
+    }
+    if not rows[0].noise:
+        del columns["noise 0"]
     show.table(
-        ["network", "input u", "η", "margin κ", "bound", "accuracy"]
-        + ([f"noise {noise:g}"] if noise else [])
-        + ["fit"],
-        [
-            [
-                row.network,
-                row.projection,
-                f"{row.classifier.eta_:.3g}",
-                show.number(row.soft_margin),
-                show.number(row.bound) + (" ✓" if row.proven else ""),
-                f"{row.accuracy:.1%}",
-                *([f"{row.noisy_accuracy:.1%}"] if noise else []),
-                f"{row.seconds:.1f} s",
-            ]
-            for row in rows
-        ],
+        list(columns),
+        [[cell(row) for cell in columns.values()] for row in rows],
         title=f"{record['data']}: {record['n_train']} training and {record['n_test']} test "
         f"series, {rows[0].classifier.reservoir_.n_neurons} neurons",
         n_text=2,

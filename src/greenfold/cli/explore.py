@@ -25,17 +25,18 @@ def explore(
 ) -> Answer:
     """Open a page where you drag, climb or solve the input projection u.
 
-    The page is one file and works offline: it computes in the browser. This command
-    computes the bound, and the solved projections for several η and readout times. The page
-    opens in your browser, or --out writes it to a file. With more than two classes, you
-    choose a pair on the page.
+    The page shows the soft margin κ of your u, and its proven bound, for several weights η
+    of the variance and several readout times. It is one file, computes in the browser and
+    works offline. The page opens in your browser, or --out writes it to a file. With more
+    than two classes, you choose a pair on the page.
 
     source : Name of a data set, path of a file with series, or a model saved by fit.
         Built-in series by default.
     data : Series for MODEL, in place of those stored in it.
     out : Write the page to this HTML file instead of opening it.
-    tau : Time constant, in the unit of the duration.
-    neurons : Number of neurons, at most 128; with few, each bar matters more.
+    tau : Time constant τ of the neurons, in the unit of the duration.
+    neurons : Number of neurons, at most 128. The default of fit is 100; with few, each bar
+        matters more.
     """
     options.need("jinja2")
     import tempfile
@@ -44,11 +45,11 @@ def explore(
     from ..apps.explorer.page import make_explorer
 
     options.check_targets(out=out)
-    classes = files.classes
     with options.progress(2.1) as step:
         step("reading the data")
         model = _model(source, files.format)
-        made: dict[str, Any] = {"duration": duration}
+        made: dict[str, Any] = {"duration": duration, "seed": seed, "on_step": step}
+        made["command"] = options.invocation.line()
         if model is not None:
             why = "cannot be combined with a MODEL, which has its own"
             invocation.refuse(why, "neurons", "g", "weights", "tau")
@@ -57,14 +58,8 @@ def explore(
         else:
             how = "give one argument, or a MODEL and DATA"
             refuse_if(data is not None, f"{source!r} is no saved model; {how}")
-            sources = _of_data(source, files, seed)
-            reservoir = network.reservoir(tau, seed)
-        if classes is not None and model is not None and data is None:
-            few = len(set(classes)) < 2
-            refuse_if(few, "--classes must name two or more, separated by commas")
-            sources = [sources[0].only(classes)]
+            sources, reservoir = _of_data(source, files, seed), network.reservoir(tau, seed)
         target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
-        made |= {"seed": seed, "command": options.invocation.line(), "on_step": step}
         page = make_explorer(target, sources, reservoir, **made)
     opened = out is not None or webbrowser.open(page.path.as_uri())
     record = {
@@ -101,15 +96,19 @@ def _of_model(
     if not isinstance(model, ReservoirClassifier):
         needs = "explore needs a ReservoirClassifier, a network or series"
         raise typer.BadParameter(f"{name!r} holds a {type(model).__name__}; {needs}")
-    if data is None:
-        chosen = kept_series(model, Path(name).name)
-    else:
+    if data is not None:
         chosen = with_model(_of_data(data, files, seed)[0], model)
+    else:
+        chosen = kept_series(model, Path(name).name)
+        if files.classes is not None:
+            few = len(set(files.classes)) < 2
+            refuse_if(few, "--classes must name two or more, separated by commas")
+            chosen = chosen.only(files.classes)
     more = {
         "duration": model.unfolding_.n_steps * model.unfolding_.dt,
         "start": start_of(model),
         "note": remarks(model),
-        "title": f"Turn the u of {Path(name).name}",
+        "title": f"Tune the u of {Path(name).name}",
     }
     return [chosen], model.reservoir_, more
 

@@ -31,18 +31,20 @@ def fit(
     certify: bool = opt(False, "Network"),
     seed: int = options.SEED,
 ) -> Answer:
-    """Fit a reservoir classifier: solve for its input and readout projections.
+    """Fit a reservoir classifier: solve for its input projection u and readout v.
 
-    If events happen at different times in your series, use --classifier pooled, which reads
-    the network at every step.
+    u is how strongly the input drives each neuron, v the direction along which the states
+    are read. Both maximise the soft margin κ: the distance of the classes along v, minus
+    η/2 times their variance. If events happen at different times in your series, use
+    --classifier pooled, which reads the network at every step.
 
     A data set has its own test series. All series of a file are used for training, unless
     you give --test or --holdout.
 
     model : Write the model to this file.
-    classifier : margin: both projections solved, read once, for aligned series. pooled:
+    classifier : margin: u and v solved, the network read once, for aligned series. pooled:
         read at every step, for series that are not aligned.
-    projection : Input projection: optimal (solved for each class), shared (one solved for
+    projection : Input projection u: optimal (solved for each class), shared (one solved for
         all classes) or random.
     order : 0 for the linear network, 1 for the paper's first order in α, 'exact' for the
         integrated network.
@@ -58,19 +60,16 @@ def fit(
     parameters = network.parameters()
     parameters |= {"readout_noise": network.noise, "certify": certify}
 
-    def read() -> Any:
-        where = {"holdout": holdout, "device": network.device}
-        return load_task(data, files, seed=seed, keep=pooled, **where)
-
+    where = {"holdout": holdout, "device": network.device, "seed": seed, "keep": pooled}
     if pooled:
-        return _fit_pooled(read(), model, seed, network.jobs)
+        return _fit_pooled(load_task(data, files, **where), model, seed, network.jobs)
     from ..apps.report import comparison
     from .evaluate import weight_of, write_page
 
     weight = weight_of(order)
     with options.progress(1.2 + weight + (2 * weight if report else 0)) as step:
         step("reading the data")
-        task = read()
+        task = load_task(data, files, **where)
         if report:
             refuse_opened(task.X, "--report")
         step("solving for the projections", weight)
@@ -93,12 +92,7 @@ def fit(
     record = _record(task, row.classifier, "margin", comparison.to_record(row))
     record |= {"model": model, "report": report, "notes": notes}
 
-    def tell() -> None:
-        show.facts(_facts(task, row, model, report))
-        for note in notes:
-            print(note)
-
-    return Answer(record, tell)
+    return Answer(record, lambda: show.facts(_facts(task, row, model, report), notes))
 
 
 def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict[str, Any]:
@@ -118,6 +112,12 @@ def _data(task: Any, fitted: Any) -> str:
     few = f"{len(fitted.classes_)} classes ({', '.join(names)})"
     sizes = f"{fitted.n_features_in_} steps, {few}"
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
+
+
+def _eta(fitted: Any) -> str:
+    """Return η, with a note if it is the last of its grid."""
+    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
+    return f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}"
 
 
 def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:
@@ -141,13 +141,6 @@ def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, An
         "model": model,
         "report": report and report.absolute(),
     }
-
-
-def _eta(classifier: Any) -> str:
-    """Return the chosen η, with a note if it is the last of its grid."""
-    scores = classifier.eta_scores_
-    note = scores.note if scores is not None else ""
-    return f"{classifier.eta_:.4g}" + (f" ({note})" if note else "")
 
 
 def _proof(row: Any) -> str:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from . import options, show
 from .options import REPORT, WORDS, Answer, arg, command, opt
 
@@ -21,7 +19,7 @@ def forecast(
     format: str | None = opt(None, "Data", metavar="FORMAT"),
     neurons: int = opt(100, options.MAIN, "-n", min=1),
     search: int = opt(0, options.MAIN, min=0),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for the network and the random input weights."),
     out: Path | None = opt(None, options.MAIN, "-o"),
     model: Path | None = opt(None, options.MAIN, "-m"),
     report: Path | None = REPORT,
@@ -45,9 +43,6 @@ def forecast(
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
     options.check_targets(out=out, model=model, report=report)
-    _check_apart(DATA=Path(data), out=out, model=model, report=report)
-    import numpy as np
-
     from ..apps.report.forecast import study_forecast, write_forecast_page
 
     read = _read(data, columns, format)
@@ -71,21 +66,13 @@ def forecast(
         if report is not None:
             step("page")
             write_forecast_page(report, study, command=options.invocation.line())
-    record = study.record()
-    for name, path in (("out", out), ("model", model), ("report", report)):
-        if path is not None:
-            record[name] = str(path.expanduser().absolute())
+    files = {"out": out, "model": model, "report": report}
+    written = {k: str(one.expanduser().absolute()) for k, one in files.items() if one}
 
     def say() -> None:
-        rows = [
-            (
-                kind,
-                f"{study.time(study.valid[kind].mean()):.4g}",
-                f"{study.models[kind].residual_.mean():.3g}",
-            )
-            for kind in ("random", "solved")
-        ]
         n_left = len(study.series) - study.n_train
+        valid, errors = study.mean_valid_times(), study.mean_errors()
+        rows = [(kind, f"{valid[kind]:.4g}", f"{errors[kind]:.3g}") for kind in valid]
         show.table(
             ["input weights", f"valid for ({study.unit})", "error of one step"],
             rows,
@@ -97,29 +84,13 @@ def forecast(
                 f"{study.horizon} steps. Errors are in standard deviations."
             ],
         )
-        first = study.ahead[: min(3, steps)]
-        for index, row in enumerate(np.round(first, 6), start=1):
-            values = ", ".join(
-                f"{name} {value:g}" for name, value in zip(study.names, row, strict=True)
-            )
-            print(f"step {index}: {values}")
-        written = {name: record.get(name) for name in ("out", "model", "report")}
-        if any(written.values()):
+        for index, row in enumerate(study.ahead[:3].round(6), start=1):
+            pairs = zip(study.names, row, strict=True)
+            print(f"step {index}: {', '.join(f'{name} {one:g}' for name, one in pairs)}")
+        if written:
             show.facts(written)
 
-    return Answer(record, say)
-
-
-def _check_apart(**paths: Path | None) -> None:
-    """Raise if two of the files are the same."""
-    seen: dict[Path, str] = {}
-    for name, path in paths.items():
-        if path is None:
-            continue
-        real, option = path.expanduser().resolve(), name if name == "DATA" else f"--{name}"
-        if real in seen:
-            raise typer.BadParameter(f"{option} and {seen[real]} are the same file")
-        seen[real] = option
+    return Answer(study.record() | written, say)
 
 
 def _read(data: str, columns: Any, format: str | None) -> Any:
@@ -134,17 +105,10 @@ def _read(data: str, columns: Any, format: str | None) -> Any:
 
 def _write(path: Path, study: Any, end: float) -> None:
     """Write the forecast with its band as CSV."""
-    import csv
-    import io
+    from .._base.files import write_csv
 
-    from .._base.files import replacing
-
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    bounds = [f"{name}_{end}" for end in ("lower", "upper") for name in study.names]
-    writer.writerow(["step" if study.dt is None else "time", *study.names, *bounds])
-    for index in range(len(study.ahead)):
-        row = [*study.ahead[index], *study.band[0][index], *study.band[1][index]]
-        writer.writerow([end + study.time(index + 1), *row])
-    with replacing(path.expanduser()) as file:
-        file.write(stream.getvalue().encode())
+    bounds = [f"{name}_{side}" for side in ("lower", "upper") for name in study.names]
+    rows = [["step" if study.dt is None else "time", *study.names, *bounds]]
+    for n, parts in enumerate(zip(study.ahead, *study.band, strict=True), start=1):
+        rows.append([end + study.time(n), *(value for one in parts for value in one)])
+    write_csv(path.expanduser(), rows)

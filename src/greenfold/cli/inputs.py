@@ -16,24 +16,9 @@ from .._base import arrays
 from .._base.checks import require
 from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
+from ..datasets import files as formats
 from ..datasets.archive import load_dataset
-from ..datasets.files import (
-    FORMATS,
-    OPENED,
-    DataError,
-    Labels,
-    OpenedSeries,
-    canonical_labels,
-    lines_of,
-    load_array,
-    load_arrays,
-    naming,
-    open_series,
-    read_bytes,
-    read_with_origin,
-    reason,
-    suffix_of,
-)
+from ..datasets.files import DataError, Labels, naming, read_bytes, suffix_of
 from ..networks.reservoir import Reservoir
 from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
 
@@ -43,14 +28,14 @@ _IN_MEMORY = 2**28
 
 
 def is_file(data: str, form: str | None = None) -> bool:
-    """Whether DATA is a file rather than the name of a data set."""
+    """Return whether DATA is a file rather than the name of a data set."""
     path = Path(data)
     known = _has_known_suffix(path) or path.exists() or len(path.parts) > 1
     return bool(data == _STDIN or form or known)
 
 
 def _has_known_suffix(path: Path) -> bool:
-    return suffix_of(path)[1:] in FORMATS or path.suffix.lower() in OPENED
+    return suffix_of(path)[1:] in formats.FORMATS or path.suffix.lower() in formats.OPENED
 
 
 def load_series(
@@ -82,10 +67,9 @@ def load_series(
         own = (drawn.X, drawn.y) if part == "train" else drawn.judged[:2]
         if part == "all":
             own = np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
-        return _of_classes(*own, reading.classes, data)
-    missing = _missing(reading, keep)
-    split: Any = None if part == "all" else part
-    own = load_dataset(data, split, data_dir=reading.data_dir, missing=missing)
+    else:
+        where: Any = {"data_dir": reading.data_dir, "missing": _missing(reading, keep)}
+        own = load_dataset(data, None if part == "all" else part, **where)
     return _of_classes(*own, reading.classes, data)
 
 
@@ -116,20 +100,18 @@ def load_task(
     device: str = "cpu",
 ) -> Split:
     """Return training and test series, the latter from the data set, a file or held out."""
-    test, drawn = files.test, {"seed": seed, "keep": keep}
+    test, name = files.test, name_of(data, files.classes)
+    drawn: Any = {"y": files.y, "seed": seed, "keep": keep}
     if not is_file(data, files.format):
-        for option, path in (("--test", test), ("--y", files.y)):
-            _refuse_path(option, path)
-        if data == SYNTHETIC and files.classes is None:
-            return _on_device(demo_task(seed), device)
+        _refuse_path("--test", test)
         train = load_series(data, files, part="train", **drawn)
         judged = load_series(data, files, part="test", **drawn)
         told = "Training and test series of the archive."
-        name = name_of(data, files.classes)
-        return _on_device(Split(name, *train, *judged, told), device)
+        task = Split(name, *train, *judged, told)
+        plain = data == SYNTHETIC and files.classes is None
+        return _on_device(demo_task(seed) if plain else task, device)
     refuse_if(str(test) == data == _STDIN, "only one of DATA and --test can be -")
-    X, y = load_series(data, files, y=files.y, **drawn)
-    name = name_of(data, files.classes)
+    X, y = load_series(data, files, **drawn)
     if test is not None:
         form = None if _has_known_suffix(test) else files.format
         judged = _read(str(test), files, form, "required", keep)
@@ -162,24 +144,22 @@ def _read(
     data: str, reading: Reading, form: str | None, labels: Labels, keep: bool, **known: Any
 ) -> tuple[Any, Any]:
     """Return series and labels of a file, or of standard input."""
-    known_forms = ", ".join(FORMATS)
-    wrong = form is not None and form.lower().lstrip(".") not in FORMATS
+    piped, known_forms = data == _STDIN, ", ".join(formats.FORMATS)
+    wrong = form is not None and form.lower().lstrip(".") not in formats.FORMATS
     refuse_if(wrong, f"--format must be one of {known_forms}, not {form!r}")
     why = f"has no suffix; name its format with --format: {known_forms}"
-    refuse_if(data == _STDIN and form is None, f"standard input (-) {why}")
-    source: Any = sys.stdin.buffer if data == _STDIN else data
-    if form is None and data != _STDIN and _is_opened(Path(data)):
-        X, y = open_series(data)
+    refuse_if(piped and form is None, f"standard input (-) {why}")
+    if form is None and _is_opened(Path(data)):
+        X, y = formats.open_series(data)
         small = 8 * np.prod(X.shape, dtype=float) <= _IN_MEMORY
         X, y = X[:] if small else X, None if labels == "none" else y
     else:
-        asked: Labels = "none" if suffix_of(data, form) == ".npy" else labels
-        missing = _missing(reading, keep)
-        column = reading.label_column
-        X, y, assumed = read_with_origin(
-            source, missing, asked, form, **known, label_column=column
-        )
-        if assumed and not known:  # a model knows how long its series are
+        source: Any = sys.stdin.buffer if piped else data
+        is_measured = bool(known)  # a model knows how long its series are
+        known["labels"] = "none" if suffix_of(data, form) == ".npy" else labels
+        known |= {"missing": _missing(reading, keep), "label_column": reading.label_column}
+        X, y, assumed = formats.read_with_origin(source, format=form, **known)
+        if assumed and not is_measured:
             wrong = "if that is wrong, give --label-column"
             taken = f"took the first column of {data} as labels"
             invocation.remarks.append(f"{taken}; {wrong}.")
@@ -193,7 +173,7 @@ def _is_opened(path: Path) -> bool:
     """Return whether a file is read in slices; a small ``.npy`` is not."""
     if path.suffix.lower() == ".npy":
         return path.is_file() and path.stat().st_size > _IN_MEMORY
-    return path.suffix.lower() in OPENED
+    return path.suffix.lower() in formats.OPENED
 
 
 def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
@@ -202,7 +182,7 @@ def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
 
 def refuse_opened(X: Any, option: str) -> None:
     """Raise if the option needs series in memory and they are not."""
-    if isinstance(X, OpenedSeries):
+    if isinstance(X, formats.OpenedSeries):
         raise typer.BadParameter(
             f"{option} needs the series in memory, but `{X.path}` is read in slices, "
             f"because it holds {len(X)} series of {X.shape[-1]} steps; leave it out"
@@ -215,14 +195,14 @@ def _read_labels(path: Path, n_cases: int) -> np.ndarray:
     name, content = read_bytes(path)
     with naming(name):
         if suffix_of(path) == ".npy":
-            written = [str(label) for label in load_array(content).ravel().tolist()]
+            written = [str(label) for label in formats.load_array(content).ravel().tolist()]
         else:
-            written = [line for line in lines_of(content) if line.strip()]
+            written = [line for line in formats.lines_of(content) if line.strip()]
             if len(written) == n_cases + 1:  # the name of the column
                 written = written[1:]
         why = f"holds {len(written)} labels for {n_cases} series: give one per series."
         require(len(written) == n_cases, why, DataError)
-        labels = canonical_labels(written)
+        labels = formats.canonical_labels(written)
     assert labels is not None  # required by default
     return labels
 
@@ -265,7 +245,7 @@ _TARGET = 0.9
 
 def read_weights(path: Path) -> np.ndarray:
     """Return the square matrix in a file, which must make a stable network."""
-    readers = {".npy": load_array, ".npz": _weights_of_npz}
+    readers = {".npy": formats.load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
     suffix = suffix_of(path)
     why = f"has the suffix {suffix!r}; weights are read from {', '.join(readers)}"
@@ -286,7 +266,7 @@ def read_weights(path: Path) -> np.ndarray:
 
 
 def _weights_of_npz(content: bytes) -> np.ndarray:
-    arrays = load_arrays(content, "numpy.savez(path, weights=weights)")
+    arrays = formats.load_arrays(content, "numpy.savez(path, weights=weights)")
     if {"format", "shape", "data"} <= set(arrays):
         return sparse.load_npz(io.BytesIO(content)).toarray()
     named = [key for key in _NAMES if key in arrays]
@@ -297,11 +277,11 @@ def _weights_of_npz(content: bytes) -> np.ndarray:
 
 
 def _weights_of_table(content: bytes) -> np.ndarray:
-    lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
+    lines = [line.strip(" ") for line in formats.lines_of(content) if line.strip()]
     separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     try:
         return np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
-        why = reason(error).partition(";")[0]
+        why = formats.reason(error).partition(";")[0]
         wanted = "cannot be read as numbers, one line per neuron and no header"
         raise DataError(f"{wanted} ({why}).") from None

@@ -1,23 +1,10 @@
 """`greenfold mask`: solve for a mask on the recording of a device."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Any, Literal
 
 from . import options, show
-from .options import (
-    Answer,
-    Labelled,
-    Reader,
-    arg,
-    command,
-    group,
-    invocation,
-    opt,
-    pick,
-    refuse_if,
-)
+from .options import Answer, Labelled, Reader, arg, command, group, opt, pick
 
 #: Below this share of linear variance, masks are worse than estimated.
 _LINEAR = 0.8
@@ -92,9 +79,9 @@ class Hardware:
         """Return the device of the library."""
         from ..devices.device import Device
 
-        given = invocation.given("mask", "levels", "box")
-        both = " and ".join(given[:2])
-        refuse_if(len(given) > 1, f"{both} both constrain the mask; give one")
+        given = options.invocation.given("mask", "levels", "box")
+        both = f"{' and '.join(given[:2])} both constrain the mask; give one"
+        options.refuse_if(len(given) > 1, both)
         kind = self.mask or ("sign" if not given else None)
         return Device(
             mask=None if kind == "free" else kind,
@@ -120,7 +107,7 @@ def mask(
     report: Path | None = options.REPORT,
     replicates: int = opt(24, "Mask", min=10),
     draws: int = opt(20, "Mask", min=1),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for random masks and splits."),
     reading: Labelled = Labelled(),
 ) -> Answer:
     """Solve for the input mask of a device, from a recording of it.
@@ -132,8 +119,8 @@ def mask(
 
     recording : Random drive and outputs of the device, one column per channel: .csv, .npz
         or .parquet.
-    eta : Weight η of the variance in the soft margin; the default is that of evaluate, so
-        that you can compare κ. 'cv' chooses it by cross-validation.
+    eta : Weight η of the variance in the soft margin κ, or 'cv' to choose it by
+        cross-validation; the default is that of evaluate, so that you can compare κ.
     out : Write the mask to this CSV file.
     readout : Write the weights of the outputs to this CSV file.
     replicates : Number of parts of the recording that are held out in turn for the
@@ -155,25 +142,14 @@ def mask(
         X, labels, name = _two_classes(data, reading, seed)
         stimuli = SampleStimuli(X, labels)
         step("fitting the response")
-        device = MeasuredResponse.fit(
-            [one.drive for one in parts],
-            [one.states for one in parts],
-            n_steps=stimuli.n_steps,
-            dt=first.dt or 1.0,
-            n_lags=recorded.lags,
-        )
+        recordings = ([one.drive for one in parts], [one.states for one in parts])
+        how = {"n_steps": stimuli.n_steps, "dt": first.dt or 1.0, "n_lags": recorded.lags}
+        device = MeasuredResponse.fit(*recordings, **how)
         if eta == "cv":
             eta = float(choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best)
         step("solving for the mask", 2.0)
-        study = study_mask(
-            device,
-            stimuli,
-            eta,
-            device=allowed,
-            n_draws=draws,
-            n_replicates=replicates,
-            rng=seed,
-        )
+        how = {"n_draws": draws, "n_replicates": replicates, "rng": seed}
+        study = study_mask(device, stimuli, eta, device=allowed, **how)
         if out:
             _write_weights(out, "input", first.drive_names, study.values)
         if readout:
@@ -183,26 +159,14 @@ def mask(
             step("writing the page")
             from ..apps.report.page import write_mask_page  # needs matplotlib
 
-            write_mask_page(
-                report,
-                study,
-                device,
-                name=f"A mask for {name} on {recording.name}",
-                rows=list(rows.items()),
-                inputs=first.drive_names,
-                notes=notes,
-                command=options.invocation.line(),
-            )
+            how = {"name": f"A mask for {name} on {recording.name}", "notes": notes}
+            how |= {"inputs": first.drive_names, "command": options.invocation.line()}
+            write_mask_page(report, study, device, rows=list(rows.items()), **how)
     files = {"mask_file": out, "readout_file": readout, "report": report}
     record = {"data": name, "recording": recording, **_record(study, device, stimuli)}
 
-    def tell() -> None:
-        written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
-        show.facts(rows | written)
-        for note in notes:
-            print(note)
-
-    return Answer({**record, **files}, tell)
+    written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
+    return Answer(record | files, lambda: show.facts(rows | written, notes))
 
 
 def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
@@ -229,18 +193,13 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
 
 def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
     """Write a table with one row per channel of the device."""
-    from .._base.files import replacing
+    from .._base.files import write_csv
 
     rows = values.reshape(len(names), -1).tolist()
-    n_channels = len(rows[0])
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    columns = [f"channel_{c}" for c in range(n_channels)] if n_channels > 1 else ["weight"]
-    lines.writerow([what, *columns])
-    # repr of a float reads back as the same number.
-    lines.writerows([name, *map(repr, row)] for name, row in zip(names, rows, strict=True))
-    with replacing(path.expanduser()) as stream:
-        stream.write(text.getvalue().encode("utf-8", errors="replace"))
+    several = len(rows[0]) > 1
+    columns = [f"channel_{c}" for c in range(len(rows[0]))] if several else ["weight"]
+    lines = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    write_csv(path.expanduser(), [[what, *columns], *lines])
 
 
 def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
@@ -269,23 +228,26 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
 
 
 def _notes(study: Any, device: Any) -> list[str]:
-    found = []
-    if device.fitted.linearity < _LINEAR:
-        found.append(
-            f"Only {device.fitted.linearity:.0%} of the output is a linear response to the "
-            "drive: drive the device more weakly, or record longer, before you trust κ."
-        )
-    if study.interval.low < study.random_margin and device.n_inputs > 1:
-        found.append(
-            "The interval includes random masks: record longer to tell them apart."
-        )
-    if device.n_inputs == 1:
-        found.append(
+    linear, one_input = device.fitted.linearity, device.n_inputs == 1
+    overlaps = study.interval.low < study.random_margin
+    told = (
+        (
+            linear < _LINEAR,
+            f"Only {linear:.0%} of the output is a linear response to the drive: drive the "
+            "device more weakly, or record longer, before you trust κ.",
+        ),
+        (
+            overlaps and not one_input,
+            "The interval includes random masks: record longer to tell them apart.",
+        ),
+        (
+            one_input,
             "A device with one input has only one mask, up to its sign: use virtual nodes. "
             "Hold each value of a series over several steps, multiply them by the mask, "
-            "and record every such step as a separate input."
-        )
-    return found
+            "and record every such step as a separate input.",
+        ),
+    )
+    return [sentence for holds, sentence in told if holds]
 
 
 def _record(study: Any, device: Any, stimuli: Any) -> dict[str, Any]:

@@ -30,9 +30,9 @@ def memory(
     tau: float = opt(2.0, "Network"),
     dt: float = opt(0.5, "Network"),
     steps: int | None = opt(None, "Network", min=1, show_default=False),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for the network and the random u."),
 ) -> Answer:
-    """Compare the memory of a network for random and for solved input projections.
+    """Compare the memory of a network for random and for solved input projections u.
 
     For each delay, the readout recovers some share of the white input that many steps ago,
     under noise. Memory capacity is the sum of these shares. The upper bound is proven for
@@ -40,10 +40,11 @@ def memory(
 
     delays : Delays in steps; 0 is the last step.
     noise : Standard deviation of the noise on every neuron's state at the readout, for
-        input of unit variance.
+        input of unit variance. The default of fit is 0; here it must be positive, because
+        without noise every u remembers equally much.
     ridge : Ridge penalty, the variance of that noise; use it in place of --noise.
     draws : Number of random u.
-    tau : Time constant, in the unit of dt.
+    tau : Time constant τ of the neurons, in the unit of dt.
     dt : Length of a step.
     steps : Steps of input before the readout; by default 60, or more if the delays need it.
     """
@@ -75,6 +76,7 @@ def memory(
         step("solving for the projection")
         solved = memory_capacity(system, rng=rng, **task)
     totals: Any = drawn.drawn
+    best = {"best": drawn.total, "totals": totals, "capacity_of_best": drawn.capacity}
     record = {
         "neurons": reservoir.n_neurons,
         "n_steps": n_steps,
@@ -82,13 +84,8 @@ def memory(
         "noise": noise,
         "ridge": noise**2,
         "delays": solved.delays,
-        "random": {
-            "mean": float(totals.mean()),
-            "best": drawn.total,
-            "totals": totals,
-            "capacity_of_best": drawn.capacity,
-        },
-        "solved": {"total": solved.total, "capacity": solved.capacity, "u": solved.u},
+        "random": {"mean": float(totals.mean()), **best},
+        "solved": options.pick(solved, "total", "capacity", "u"),
         "bound": solved.bound,
     }
     return Answer(record, lambda: _show(record))

@@ -157,6 +157,17 @@ class _Invocation:
             and self.context.get_parameter_source(one.name).name == "COMMANDLINE"
         ]
 
+    def files_read(self, *written: str) -> dict[str, str]:
+        """Return the files that the parameters name, but for those to be written."""
+        found = {}
+        for one in self.context.command.params if self.context else ():
+            value = self.context.params.get(one.name)
+            given = one.name not in written and isinstance(value, str | Path)
+            if given and os.path.isfile(value):
+                is_option = one.param_type_name == "option"
+                found[os.path.realpath(value)] = one.opts[0] if is_option else one.metavar
+        return found
+
     def refuse(self, why: str, *names: str) -> None:
         """Raise if the user typed one of the named parameters."""
         for option in self.given(*names):
@@ -259,20 +270,20 @@ def words(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def finite_numbers(text: str) -> list[float]:
-    """Split ``0.5,2`` into finite numbers, or raise ValueError."""
-    found = [float(one) for one in text.split(",")]
-    if not all(map(math.isfinite, found)):
-        raise ValueError
-    return found
+def listed(kind: Callable[[str], Any], allowed: Callable[[Any], bool]) -> Any:
+    """Return a function that splits ``2,5`` into allowed values, or raises ValueError."""
+
+    def read(text: str) -> list[Any]:
+        found = [kind(one) for one in text.split(",")]
+        if not all(map(allowed, found)):
+            raise ValueError
+        return found
+
+    return read
 
 
-def counts(text: str) -> list[int]:
-    """Split ``2,5`` into whole numbers of at least 1, or raise ValueError."""
-    found = [int(one) for one in text.split(",")]
-    if min(found) < 1:
-        raise ValueError
-    return found
+counts = listed(int, lambda one: one >= 1)
+finite_numbers = listed(float, math.isfinite)
 
 
 def _order(text: str) -> int | str:
@@ -281,7 +292,14 @@ def _order(text: str) -> int | str:
     return text if text == "exact" else int(text)
 
 
+def _seed(text: str | int) -> int:
+    if not 0 <= int(text) < 2**32:
+        raise ValueError
+    return int(text)
+
+
 WORDS = Reader(words, "A[,B,…]")
+_SEEDS = Reader.of(_seed, "N", "a whole number from 0 to 4294967295")
 COUNTS = Reader.of(counts, "K[,…]", "whole numbers of at least 1")
 ORDER = Reader.of(_order, "0…5|exact", "0 to 5 or 'exact'")
 
@@ -302,10 +320,10 @@ def complete_dataset(incomplete: str) -> list[str]:
 DATA = arg(
     ...,
     "DATA",
-    help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, "
-    ".tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which "
-    "need not fit into memory. A table has one series per line, with its label first. "
-    "[bold]-[/bold] reads standard input; it needs --format.",
+    help="Data set ([bold]greenfold data list[/bold]) or file: .ts, .tsv, .txt, .csv, "
+    ".arff, .npz, .npy, also with .gz; .h5, .zarr or .parquet, which may exceed memory. A "
+    "table has one series per line, its label first. [bold]-[/bold] reads standard input "
+    "and needs --format.",
     autocompletion=complete_dataset,
 )
 MODEL = arg(..., "MODEL", help="Model saved by fit.")
@@ -322,12 +340,12 @@ PART = opt("test", "Data", help="Part of the data set to use.")
 Part = Literal["train", "test", "all"]
 
 
-def seed(what: str, panel: str | None = "Network", default: int | None = 0) -> Any:
+def seed(what: str, panel: str | None = MAIN, default: int | None = 0) -> Any:
     """Define the option --seed; ``what`` is its help."""
-    return opt(default, panel, help=what, min=0, max=2**32 - 1)
+    return opt(default, panel, help=what, read=_SEEDS)
 
 
-SEED = seed("Seed for the network, random projections and splits.", MAIN)
+SEED = seed("Seed for the network, random projections and splits.")
 DATA_SEED = seed("Seed for the built-in synthetic series and for noise.", "Data")
 
 
@@ -370,7 +388,7 @@ class Labelled(Reading):
 class Tested(Labelled):
     """How DATA and the test series are read.
 
-    test : File with test series.
+    test : File with test series, if DATA is a file.
     """
 
     test: Path | None = opt(None, MAIN)
@@ -381,7 +399,7 @@ class Network:
     """A random network, or your own.
 
     neurons : Number of neurons.
-    g : Spread of the random weights, approximately their spectral radius.
+    g : Spread g of the random weights, approximately their spectral radius.
     weights : File with your own weights, in place of a random network: a square matrix as
         .npy, .npz, .csv, .tsv or .txt; row i holds the connections to neuron i.
     """
@@ -415,8 +433,8 @@ class Classifier(Network):
     """Parameters of `ReservoirClassifier`.
 
     alpha : Non-linearity α of the gain y + αy², for orders of at least 1.
-    tau : Time constant, in the unit of the duration, or 'auto'.
-    eta : Weight η of the variance in the soft margin, or 'cv' to choose it by
+    tau : Time constant τ of the neurons, in the unit of the duration, or 'auto'.
+    eta : Weight η of the variance in the soft margin κ, or 'cv' to choose it by
         cross-validation.
     noise : Standard deviation of the noise on every neuron's state at the readout.
     device : Device that runs the network: cpu, cuda or cuda:1, … (PyTorch).
@@ -472,10 +490,16 @@ def refuse_if(wrong: Any, why: str) -> None:
 
 
 def check_targets(**paths: Path | None) -> None:
-    """Raise if a file cannot be written or a page cannot be made."""
+    """Raise if a file cannot be written, is also read, or a page cannot be made."""
+    seen = invocation.files_read(*paths)
     for name, path in paths.items():
-        if path is not None:
-            _check_target(path, f"--{name}")
+        if path is None:
+            continue
+        _check_target(path, f"--{name}")
+        real = os.path.realpath(path.expanduser())
+        if not os.path.exists(real) or os.path.isfile(real):  # no pipe, no device
+            refuse_if(real in seen, f"--{name} and {seen.get(real)} are the same file")
+            seen[real] = f"--{name}"
     if paths.get("report"):
         need("matplotlib", "jinja2")
 

@@ -58,9 +58,9 @@ def predict(
     assumed = labels is None and reading.label_column is None and is_table
     if assumed and y is not None and accuracy is None and y.tolist() != [None] * len(y):
         strange = f"`{data}` has no class of the model among its labels, but"
+        other = f"{strange} {show.printable(y.tolist()[0])} and others"
         cure = "name the column of the labels with --label-column, or give --labels"
-        other = f"{strange} {show.printable(y.tolist()[0])} and others; {cure}"
-        raise DataError(f"{other} or --no-labels.")
+        raise DataError(f"{other}; {cure} or --no-labels.")
 
     def tell() -> None:
         if assumed:
@@ -106,9 +106,8 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
     kind, cure = ("without", "--labels")
     if y is not None:
         kind, cure = ("with", "--label-column or --no-labels")
-    wrong = f"if that is wrong, give {cure}"
-    told = f"read {data} as series {kind} labels, of {longest} steps; {wrong}."
-    print(f"greenfold: {told}", file=sys.stderr)
+    told = f"read {data} as series {kind} labels, of {longest} steps"
+    print(f"greenfold: {told}; if that is wrong, give {cure}.", file=sys.stderr)
 
 
 def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
@@ -177,32 +176,29 @@ def _judge(classifier: Any, X: Any, y: Any) -> dict[str, Any]:
     """
     import numpy as np
 
-    classes = classifier.classes_.tolist()
-    others = sorted({label for label in y.tolist() if label not in classes}, key=str)
-    rows = [*classes, *others]
-    confusion = np.zeros((len(rows), len(classes)), dtype=int)
-    for label, taken in zip(y.tolist(), classifier.predict(X).tolist(), strict=True):
-        confusion[rows.index(label), classes.index(taken)] += 1
-    right = [int(n) for n in np.diagonal(confusion)] + [0] * len(others)
-    counts, taken_for = confusion.sum(1).tolist(), confusion.sum(0).tolist()
-    taken_for += [0] * len(others)
+    classes, truth = classifier.classes_.tolist(), y.tolist()
+    rows = [*classes, *sorted(set(truth) - set(classes), key=str)]
+    table = np.zeros((len(rows), len(rows)), dtype=int)
+    for label, taken in zip(truth, classifier.predict(X).tolist(), strict=True):
+        table[rows.index(label), rows.index(taken)] += 1
+    hits, n_series, n_taken = np.diagonal(table), table.sum(1), table.sum(0)
     of_each = [
         {
             "label": label,
             "known": label in classes,
-            "n_series": n,
-            "recall": hits / n if n else None,
-            "precision": hits / taken if taken else None,
+            "n_series": int(n_series[i]),
+            "recall": hits[i] / n_series[i] if n_series[i] else None,
+            "precision": hits[i] / n_taken[i] if n_taken[i] else None,
         }
-        for label, n, hits, taken in zip(rows, counts, right, taken_for, strict=True)
+        for i, label in enumerate(rows)
     ]
     recalls = [one["recall"] for one in of_each if one["recall"] is not None]
     return {
         "n_series": len(y),
-        "accuracy": sum(right) / len(y),
+        "accuracy": hits.sum() / len(y),
         "balanced_accuracy": float(np.mean(recalls)),
         "classes": of_each,
-        "confusion": confusion,
+        "confusion": table[:, : len(classes)],
     }
 
 
@@ -224,17 +220,11 @@ def _show(record: dict[str, Any]) -> None:
         counts = map(str, line if confused else ())
         rows.append([str(one["label"]), str(one["n_series"]), *shares, *counts])
     strange = [str(one["label"]) for one in classes if not one["known"]]
-    show.table(
-        ["class", "series", "found", "precision", *confused],
-        rows,
-        wrap=True,
-        notes=[
-            f"The model was not trained on: {', '.join(strange)}; --classes "
-            f"{','.join(name[3:] for name in known)} leaves them out."
-        ]
-        if strange
-        else (),
-    )
+    only = ",".join(name[3:] for name in known)
+    note = f"The model was not trained on: {', '.join(strange)}; --classes {only} leaves "
+    notes = [f"{note}them out."] if strange else []
+    columns = ["class", "series", "found", "precision", *confused]
+    show.table(columns, rows, wrap=True, notes=notes)
 
 
 @command("greenfold show beats.gfm")

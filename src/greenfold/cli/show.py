@@ -35,22 +35,19 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
+    def text(one: Any) -> Text:
+        return Text(printable(one))
+
     # Eighty columns hold it without frames.
-    made = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold"
-    )
+    narrow: Any = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
+    made = Table(header_style="bold", **narrow)
     for i, name in enumerate(columns):
         side = "left" if i < n_text else "right"
-        made.add_column(
-            Text(printable(name)), justify=side, no_wrap=not wrap, overflow="fold"
-        )
+        made.add_column(text(name), justify=side, no_wrap=not wrap, overflow="fold")
     for i, row in enumerate(rows):
-        made.add_row(
-            *(Text(printable(one)) for one in row), style="bold" if i in bold else None
-        )
+        made.add_row(*map(text, row), style="bold" if i in bold else None)
     screen = console()
-    said = [Text(printable(one)) for one in notes]
-    for part in ([Text(printable(title))] if title else []) + [made, *said]:
+    for part in (*([text(title)] if title else []), made, *map(text, notes)):
         screen.print(part)
 
 
@@ -59,23 +56,19 @@ def number(value: float | None, form: str = ".4g") -> str:
     return "–" if value is None or not math.isfinite(value) else format(value, form)
 
 
-def facts(values: dict[str, Any]) -> None:
-    """Print names and values, one per line; skip those without a value."""
+def facts(values: dict[str, Any], notes: Iterable[str] = ()) -> None:
+    """Print names and values, one per line, then notes; skip what has no value."""
     from rich.table import Table
     from rich.text import Text
 
-    known = {
-        printable(name): printable(value)
-        for name, value in values.items()
-        if value is not None
-    }
-    screen = console()
-    if not screen.is_terminal:
-        # For a file or another program, each value stays on one line.
-        width = max(map(len, known))
-        print("\n".join(f"{name:<{width}}  {value}" for name, value in known.items()))
-        return
-    grid = Table.grid(padding=(0, 2))
+    known = {printable(k): printable(one) for k, one in values.items() if one is not None}
+    screen, grid = console(), Table.grid(padding=(0, 2))
+    width = max(map(len, known))
     for name, value in known.items():
         grid.add_row(Text(name, style="bold"), Text(value))
-    screen.print(grid)
+        if not screen.is_terminal:  # for another program, each value stays on one line
+            print(f"{name:<{width}}  {value}")
+    if screen.is_terminal:
+        screen.print(grid)
+    for note in notes:
+        print(note)

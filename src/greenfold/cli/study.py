@@ -42,17 +42,17 @@ class Networks:
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
         or all. Repeat the option for several.
     neurons : Numbers of neurons; 50 by default, because a study has many networks.
-    g : Spreads of the weights, approximately their spectral radii; 0.9 by default.
-    tau : Time constants, in the unit of the duration; 0.25 by default.
+    g : Spreads g of the weights, approximately their spectral radii; 0.9 by default.
+    tau : Time constants τ, in the unit of the duration; 0.25 by default.
     seeds : Number of seeds per kind of network.
     order : Orders of the unfolding, or exact.
     gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5. Repeat the option for several.
     random : Number of networks to draw at random from the values or ranges A..B, instead of
         all combinations.
-    eta : Weight η of the variance in the soft margin, the same for all networks; 10 by
-        default.
-    noise : Noise on every neuron's state at the readout, for the accuracy; by default
-        0,0.1.
+    eta : Weight η of the variance in the soft margin κ, the same for all networks so that
+        you can compare them; 10 by default.
+    noise : Standard deviations of the noise on every neuron's state at the readout, for the
+        accuracy; 0,0.1 by default.
     memory : Also compute the memory capacity.
     """
 
@@ -99,7 +99,7 @@ def study(
     table: Literal["csv", "parquet"] = opt("csv", "Output"),
     runs: Runs = Runs(),
 ) -> Answer:
-    r"""Compare certified soft margins of many networks with those of random projections.
+    r"""Compare many networks: their certified soft margins κ, with solved and random u.
 
     Finished results are reused. To resume a stopped study, give the same command again. If
     a network fails, the others continue and the exit code is 1.
@@ -194,8 +194,8 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
 
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
     few = f"The {_BEST} networks with the largest κ, of {len(ranked)}; the table has all."
-    numbers = ["nets", "κ", "bound", "random κ", "accuracy", "random"]
-    told = f"Accuracies of solved and random u are measured with noise {noise}."
+    numbers = ["nets", "κ", "bound", "random κ", "solved", "random"]
+    told = f"Columns solved and random: accuracy of solved and random u with noise {noise}."
     show.table(
         [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),

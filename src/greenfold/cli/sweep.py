@@ -140,15 +140,16 @@ def _show(made: Any, folder: Path) -> None:
     best = (made.accuracy >= made.accuracy.max(axis=1, keepdims=True)).sum(axis=0)
     ranked = (-made.mean_accuracy).argsort(kind="stable").tolist()
     left_out = f"Left out because incomplete: {', '.join(made.left_out)}."
+    accuracy, ranks, n_sets = made.mean_accuracy, made.mean_rank, len(made.datasets)
     show.table(
         ["estimator", "mean accuracy", "mean rank", "best on"],
         [
-            [
+            (
                 made.estimators[i],
-                f"{made.mean_accuracy[i]:.4f}",
-                f"{made.mean_rank[i]:.2f}",
-                f"{best[i]} of {len(made.datasets)}",
-            ]
+                f"{accuracy[i]:.4f}",
+                f"{ranks[i]:.2f}",
+                f"{best[i]} of {n_sets}",
+            )
             for i in ranked
         ],
         title=f"Accuracy, {made.basis}",

@@ -24,16 +24,8 @@ from numpy.typing import NDArray
 
 from .._base.checks import must, require
 from .._base.files import replacing
-from .files import (
-    SUFFIXES,
-    Collection,
-    DataError,
-    Missing,
-    naming,
-    read_series,
-    reason,
-    refuse,
-)
+from . import files
+from .files import SUFFIXES, Collection, DataError, Missing, refuse
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
@@ -90,7 +82,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
     Parameters
     ----------
     data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
+        As for :func:`load_dataset`.
 
     Returns
     -------
@@ -103,7 +95,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
 
 
 def datasets_below(root: Path) -> dict[str, Path]:
-    """Yield the folder of each data set in `root` or one level down, in a fixed order."""
+    """Return the folder of each data set in `root` or one level down, by name."""
     tops = _folders(root)
     below = [*tops, *(f for top in tops for f in _folders(top))]
     # The first of several counts.
@@ -123,12 +115,9 @@ def _is_dataset(folder: Path) -> bool:
 
 
 def dataset_path(name: str, data_dir: Folder = None) -> Path:
-    """Return the folder of a local data set, or raise FileNotFoundError; no download.
+    """Return the folder of a local data set, or raise FileNotFoundError.
 
-    Parameters
-    ----------
-    name, data_dir
-        As for :func:`load_dataset`.
+    ``name`` and ``data_dir`` are as for :func:`load_dataset`; nothing is downloaded.
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
@@ -200,7 +189,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
         _fetch(pooch, address, archive, name, data_dir)
         digest = pooch.file_hash(str(archive), alg="sha256")
         record = cache / f"{name}.zip.sha256"
-        with naming(address):
+        with files.naming(address):
             if record.is_file():
                 known = [*record.read_text("utf-8", errors="replace").split(), "nothing"][0]
                 before = f"but `{record}` has {known} from the first download"
@@ -260,7 +249,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
         raise
     # The server answers a wrong name with a web page, and damage can raise any error.
     except Exception as error:
-        what = f"did not deliver an intact zip archive ({reason(error)})"
+        what = f"did not deliver an intact zip archive ({files.reason(error)})"
         cure = f"check that {target.name!r} is spelled as in the archive and try again."
         raise DataError(f"{what}: {cure}") from error
 
@@ -321,7 +310,6 @@ def load_dataset(
     X, y
         As :func:`read_series` returns them. Errors are those of the two functions.
     """
-    check_name(name)
     must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
     try:
@@ -336,7 +324,7 @@ def load_dataset(
         none = f"The data set {name!r} in {folder} has no {part} split"
         if path is None:
             raise FileNotFoundError(f"{none}: {how_to_supply(name, data_dir)}.")
-        parts.append(read_series(path, missing=missing))
+        parts.append(files.read_series(path, missing=missing))
     if split:
         return parts[0]
     (X, y), (X_test, y_test) = parts

@@ -198,7 +198,7 @@ def number(text: str) -> float | None:
 
 
 def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
-    """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
+    """Return values (n_channels, n_steps) of a series, NaN where a field is missing."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
@@ -255,7 +255,7 @@ def _place(position: NDArray[np.intp]) -> str:
 
 
 def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
-    """Series, channel and step of every value that passes a test, shape (n, 3)."""
+    """Return series, channel and step of every value that passes a test, (n, 3)."""
     if isinstance(series, np.ndarray):
         return np.argwhere(test(series))
     found = [
@@ -276,7 +276,7 @@ def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def bare(label: str) -> str:
-    """Label without surrounding blanks and without one pair of quotes."""
+    """Return a label without surrounding blanks and without one pair of quotes."""
     label = label.strip()
     if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
         label = label[1:-1].strip()
@@ -289,7 +289,7 @@ def canonical_labels(
     declared: Sequence[str] = (),
     labels: Labels = "required",
 ) -> NDArray[Any] | None:
-    """Class labels (n_cases,) as one array, spelled alike for every file format.
+    """Return class labels (n_cases,), spelled alike for every file format.
 
     Whole numbers become int64. Other numbers become strings in Python's shortest spelling,
     because scikit-learn takes fractions for a regression target; so does everything else.
@@ -403,13 +403,12 @@ def _read_header(rows: Sequence[list[str]]) -> _Header | None:
     refuse(not width, "names columns but has no series below: is the file complete?")
     if width == len(names) + 1:  # R leaves the column of row names unnamed
         names = ["", *names]
-    more = f"names {len(names)} columns in its first line but has {width} values in a line "
-    cure = "below: name every column, or remove the first line."
-    refuse(width > len(names), f"{more}{cure}")
+    more = f"names {len(names)} columns in its first line but has {width} values in a line"
+    cure = "name every column, or remove the first line."
+    refuse(width > len(names), f"{more} below: {cure}")
     labels = [i for i, name in enumerate(names) if name in _LABEL]
     named = " and ".join(repr(names[i]) for i in labels)
-    several = f"names {len(labels)} columns as labels, {named}: keep one."
-    refuse(len(labels) > 1, several)
+    refuse(len(labels) > 1, f"names {len(labels)} columns as labels, {named}: keep one.")
     if labels:
         return _Header(labels[0], 0 if names[0] in _INDEX | {""} else None)
     # Whether they begin with t0 and t1, or similar; bare numbers say nothing.
@@ -432,10 +431,8 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
     if len(plain) < len(fields):
         return len(plain) > 1 and _counts(plain)
     # Whole numbers above other numbers are column numbers.
-    fractions = any(
-        not _WHOLE.fullmatch(bare(field)) for row in others for field in row[1:]
-    )
-    if not fractions or len(fields) < 3:
+    below = [bare(field) for row in others for field in row[1:]]
+    if all(map(_WHOLE.fullmatch, below)) or len(fields) < 3:
         return False
     if _is_word(fields[0]):
         return _counts(fields[1:]) and fields[0] not in {bare(row[0]) for row in others}
@@ -502,10 +499,9 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
     try:
         return range(width)[int(place)]
     except (ValueError, IndexError):
-        cure = (
-            f"count from 0 to {width - 1}, or say first, last or a name in its first line"
-        )
-        raise DataError(f"has no column {wanted!r} for the labels: {cure}.") from None
+        cure = f"count from 0 to {width - 1}, or say first, last or a name"
+        none = f"has no column {wanted!r} for the labels: {cure} in its first line."
+        raise DataError(none) from None
 
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
@@ -521,7 +517,7 @@ def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
 def _split_at_data(
     content: bytes, comment: str, kind: str
 ) -> tuple[list[tuple[int, str]], list[str]]:
-    """Numbered lines of the header, and lines of data; neither blank nor comments."""
+    """Return numbered lines of the header, and lines of data, without comments."""
     numbered = enumerate((line.strip() for line in lines_of(content)), start=1)
     full = [(n, line) for n, line in numbered if line and line[0] != comment]
     for i, (_, line) in enumerate(full):
@@ -533,7 +529,7 @@ def _split_at_data(
 def _parse_rows(
     rows: list[str], divide: Callable[[str, str], tuple[str, list[list[str]]]]
 ) -> tuple[list[Any], list[str]]:
-    """Values and labels of rows; ``divide(row, where)`` gives a label and channels."""
+    """Return values and labels; ``divide(row, where)`` gives a label and channels."""
     series, labels = [], []
     for case, row in enumerate(rows):
         label, channels = divide(row, f"series {case} (counting from 0)")
@@ -584,7 +580,7 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
 
 
 def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[str]]:
-    """The tags that control how data are read, and the classes; defaults as in aeon."""
+    """Return the tags that control the reading, and the classes; defaults as in aeon."""
     # The other tags repeat the data, and are wrong in some files of the archive.
     tags = {"timestamps": False, "univariate": True, "equallength": True}
     tags |= {"classlabel": True, "targetlabel": False}
@@ -605,7 +601,7 @@ def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[s
 
 
 def _stamped_channels(body: str, at: str) -> list[list[str]]:
-    """Values of ``(stamp,value),...:(stamp,value),...``."""
+    """Return the values of ``(stamp,value),...:(stamp,value),...``."""
     channels = [part + ")" for part in body.split("):")]
     channels[-1] = channels[-1][:-1]
     wrong = any(_STAMPED.sub("", channel).strip() for channel in channels)
@@ -653,7 +649,7 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
 def _read_attributes(
     head: Iterable[tuple[int, str]],
 ) -> tuple[int, bool, list[str] | None]:
-    """Number of steps, whether they are in a relational attribute, declared classes."""
+    """Return the number of steps, whether they are relational, and declared classes."""
     n_steps, relational, classes = 0, False, None
     inside = False  # between `@attribute ... relational` and `@end`
     for line_number, line in head:
@@ -664,10 +660,8 @@ def _read_attributes(
         attribute = _ATTRIBUTE.fullmatch(line)
         # Anything after the class would be read as the class.
         if attribute is None or classes is not None:
-            wrong = (
-                f"has {line[:40]!r} in line {line_number}, which does not belong in its "
-            )
-            raise DataError(f"{wrong}header: {_ARFF}, then the class.")
+            wrong = f"has {line[:40]!r} in line {line_number}, which does not belong in its"
+            raise DataError(f"{wrong} header: {_ARFF}, then the class.")
         kind = attribute[2].strip()
         if kind.lower() == "relational" and not n_steps and not relational:
             relational = inside = True
@@ -708,7 +702,7 @@ def _parse_npy(content: bytes, labels: Labels) -> Parsed:
 
 
 def _cases(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Series as (n_cases, n_channels, n_steps)."""
+    """Return series as (n_cases, n_channels, n_steps)."""
     _check_numbers(X)
     n_channels = X.shape[1] if X.ndim == 3 else 1
     return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
@@ -730,7 +724,7 @@ def _check_labels(y: NDArray[Any], n_cases: int) -> None:
 def load_arrays(
     content: bytes, how: str = "greenfold.datasets.write_npz"
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz`` file, or a DataError that says how to write it."""
+    """Return all arrays of an ``.npz`` file, or raise a DataError that says the cure."""
     with readable(".npz without pickled objects", f"write it again with {how}"):
         archive = zipfile.ZipFile(io.BytesIO(content))
         names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -738,7 +732,7 @@ def load_arrays(
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """The array of an ``.npy`` file, or a DataError that says how to write it."""
+    """Return the array of an ``.npy`` file, or raise a DataError that says the cure."""
     with readable(".npy without pickled objects", "write it again with numpy.save"):
         return _load(content, "the array")
 
@@ -746,15 +740,14 @@ def load_array(content: bytes) -> NDArray[Any]:
 def _load(content: bytes, what: str) -> NDArray[Any]:
     # A damaged header can claim any shape, and NumPy would allocate it before noticing that
     # data are missing: compare the size first.
-    stream = io.BytesIO(content)
-    if np.lib.format.read_magic(stream) == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    npy, stream = np.lib.format, io.BytesIO(content)
+    first = npy.read_magic(stream) == (1, 0)
+    read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+    shape, _, dtype = read(stream)
     if not 0 <= math.prod(shape) * dtype.itemsize <= len(content):
         raise ValueError(f"{what} is incomplete")
     stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)
+    return npy.read_array(stream, allow_pickle=False)
 
 
 def write_npz(
@@ -826,7 +819,7 @@ class OpenedSeries:
         return len(self.shape)
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
-        """The series of a slice, as an array in memory."""
+        """Return the series of a slice, as an array in memory."""
         try:
             return np.asarray(self._source[rows])
         except (IndexError, TypeError):
@@ -839,7 +832,7 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-# Each of these opens a file and returns its labels and its series, read in slices.
+# Each of these opens a file and returns its series, read in slices, and its labels.
 
 
 def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
@@ -916,7 +909,7 @@ class _ParquetTable:
         return found[::step]
 
     def _read_on(self, n_rows: int) -> Iterator[NDArray[Any]]:
-        """The next rows, in blocks."""
+        """Yield the next rows, in blocks."""
         while n_rows:
             block = self._left if len(self._left) else next(self._blocks)
             if block.shape[1] != self.shape[1]:

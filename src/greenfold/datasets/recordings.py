@@ -15,20 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.checks import needs
-from .files import (
-    DataError,
-    Source,
-    lines_of,
-    load_arrays,
-    name_of,
-    naming,
-    number,
-    parse_values,
-    read_bytes,
-    readable,
-    refuse,
-    suffix_of,
-)
+from . import files
+from .files import DataError, Source, readable, refuse
 
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"(drive|input|in|u)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
@@ -96,7 +84,7 @@ def read_recording(
     ((2, 1), ('state_0',), 0.1)
     """
     name, columns, spacing = _read_columns(path, format)
-    with naming(name):
+    with files.naming(name):
         inputs = _choose(columns, drive, _DRIVE, "drive")
         outputs = _choose(columns, states, _STATE, "states")
         if both := set(inputs) & set(outputs):
@@ -141,19 +129,15 @@ def read_sampled(
 
     Parameters
     ----------
-    path : str, Path or binary stream
-        ``.csv`` (also ``.tsv``, ``.txt``; the first line names the columns), ``.npz`` or
-        ``.parquet``; one column per channel, one row per sample.
+    path, format
+        As for :func:`read_recording`, with one column per channel and one row per sample.
     columns : sequence of str, optional
         Columns to take, or patterns such as ``"x*"``; by default all but the time.
-    format : str, optional
-        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or instead of the suffix.
 
     Returns
     -------
     SampledSeries
-        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``; a gap in
-        time is a `DataError`.
+        Its ``dt`` is found as by :func:`read_recording`.
 
     Examples
     --------
@@ -165,7 +149,7 @@ def read_sampled(
     ((2, 2), ('x', 'y'), 0.1)
     """
     name, found, spacing = _read_columns(path, format, skip_text=True)
-    with naming(name):
+    with files.naming(name):
         times = [key for key in found if _TIME.fullmatch(key)]
         # A file with a single column `t` is a series of that name.
         times = times if len(times) < len(found) else []
@@ -191,12 +175,12 @@ def _read_columns(
     path: Source, format: str | None, skip_text: bool = False
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
-    suffix = suffix_of(path, format)
-    what = f"`{name_of(path)}` has the suffix {suffix!r}, which is no recording"
+    suffix = files.suffix_of(path, format)
+    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, which is no recording"
     cure = "use .csv, .npz or .parquet with a column for each channel."
     refuse(suffix not in _COLUMNS, f"{what}: {cure}")
-    name, content = read_bytes(path)
-    with naming(name):
+    name, content = files.read_bytes(path)
+    with files.naming(name):
         read: Any = _COLUMNS[suffix]
         columns = read(content, skip_text) if read is _read_csv else read(content)
     spacing = columns.pop("dt", None)
@@ -234,8 +218,8 @@ def _spacing(
         return None
     steps = np.diff(time)
     usual = float(np.median(steps))
-    falls = not np.isfinite(steps).all() or usual <= 0
-    refuse(falls, "has times that do not increase; sort the samples by time.")
+    rises = np.isfinite(steps).all() and usual > 0
+    refuse(not rises, "has times that do not increase; sort the samples by time.")
     for at in np.flatnonzero(np.abs(steps - usual) > _JITTER * usual):
         where = f"sample {at} (t = {time[at]:g}: {steps[at]:g} instead of {usual:g})"
         raise DataError(f"has a gap in time after {where}; {advice}.")
@@ -243,23 +227,25 @@ def _spacing(
 
 
 def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
-    """Columns by name; with ``skip_text``, without those that begin with text (dates)."""
-    lines = [one for one in lines_of(content) if one.strip() and not one.startswith("#")]
+    """Return columns by name; ``skip_text`` leaves out those with text, such as dates."""
+    lines = [one for one in files.lines_of(content) if one.strip() and one[0] != "#"]
     cure = "name the columns, then give one sample per line."
     refuse(len(lines) < 2, f"is empty: {cure}")
     delimiter = max(",;\t", key=lines[0].count)
     first = next(csv.reader(lines[:1], delimiter=delimiter))
     header = [key.strip().strip('"') for key in first]
-    numbers = None not in map(number, header)
+    numbers = None not in map(files.number, header)
     refuse(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
     if skip_text:
         row = [one.strip() for one in next(csv.reader(lines[1:2], delimiter=delimiter))]
-        text = {i for i, one in enumerate(row) if one and number(one) is None}
+        text = {i for i, one in enumerate(row) if one and files.number(one) is None}
         # A column with numbers below is no text: its first value is wrong.
         for below in csv.reader(lines[2:], delimiter=delimiter) if text else ():
-            text -= {i for i in text if i < len(below) and number(below[i]) is not None}
+            text -= {
+                i for i in text if i < len(below) and files.number(below[i]) is not None
+            }
         kept = [i for i in range(len(row)) if i not in text]
         if 0 < len(kept) < len(header) == len(row):
             rows = csv.reader(lines, delimiter=delimiter)
@@ -276,7 +262,8 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
             lost = f"has {len(row)} values in line {i} {named}; samples were lost there"
             refuse(len(row) != len(header), f"{lost}: cut it there.")
         pairs = enumerate(rows[1:], start=2)
-        values = np.concatenate([parse_values([row], f"line {i}") for i, row in pairs])
+        found = [files.parse_values([row], f"line {i}") for i, row in pairs]
+        values = np.concatenate(found)
     what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
     differ = values.shape[1] != len(header)
     refuse(differ, f"{what}; write one value for each column.")
@@ -284,7 +271,7 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
 
 
 def _read_npz(content: bytes) -> dict[str, Any]:
-    arrays = load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
+    arrays = files.load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
     columns: dict[str, Any] = {}
     for key, array in arrays.items():
         array = _numbers(key, array)
@@ -306,10 +293,8 @@ def _read_npz(content: bytes) -> dict[str, Any]:
 def _read_parquet(content: bytes) -> dict[str, Any]:
     with needs("Parquet", "parquet"), readable(".parquet"):
         table = import_module("pyarrow.parquet").read_table(io.BytesIO(content))
-    arrays = {
-        key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
-    }
-    return {key: _numbers(key, array) for key, array in arrays.items()}
+    columns = ((key, table.column(key)) for key in table.column_names)
+    return {key: _numbers(key, one.to_numpy(zero_copy_only=False)) for key, one in columns}
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:

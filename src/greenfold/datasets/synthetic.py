@@ -201,7 +201,7 @@ def synthetic_heartbeats(
 
 
 def _beats(waves: Any, n_cases: int, time: Floats, rng: np.random.Generator) -> Floats:
-    """Sums of bumps that vary from beat to beat, shape (n_cases, n_steps)."""
+    """Return sums of bumps that vary from beat to beat, shape (n_cases, n_steps)."""
     heights, centres, widths = np.array(waves).T
     shape = (n_cases, len(heights))
     heights = heights * (1.0 + _HEIGHT_SPREAD * rng.standard_normal(shape))
@@ -228,7 +228,7 @@ _TRANSIENT = 100.0
 def _sample_flow(
     field: Callable[[float, Floats], Floats], start: Floats, n_samples: int, dt: float
 ) -> Floats:
-    """Samples (n_samples, n_channels) of ẏ = f(t, y), after the transient."""
+    """Return samples (n_samples, n_channels) of ẏ = f(t, y), after the transient."""
     n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
     from scipy.integrate import solve_ivp  # takes a second to import
 
@@ -242,7 +242,7 @@ def _sample_flow(
 
 
 def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
-    """Lorenz's convection, σ = 10, ρ = 28, β = 8/3; largest Lyapunov exponent 0.906.
+    """Integrate Lorenz's convection, σ = 10, ρ = 28, β = 8/3 (Lyapunov exponent 0.906).
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
 
 
 def rossler(n_samples: int, dt: float = 0.5, rng: Seed = None) -> Floats:
-    """Rössler's attractor, a = b = 0.2, c = 5.7; largest Lyapunov exponent 0.071.
+    """Integrate Rössler's attractor, a = b = 0.2, c = 5.7 (Lyapunov exponent 0.071).
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def lorenz96(
     n_channels: int = 5,
     forcing: float = 8.0,
 ) -> Floats:
-    """Lorenz's weather on a ring of sites: ẋ_i = (x_{i+1} − x_{i−2}) x_{i−1} − x_i + F.
+    """Integrate Lorenz's ring of sites, ẋ_i = (x_{i+1} − x_{i−2}) x_{i−1} − x_i + F.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def lorenz96(
 def mackey_glass(
     n_samples: int, delay: float = 17.0, dt: float = 1.0, rng: Seed = None
 ) -> Floats:
-    """The Mackey–Glass equation ẋ = 0.2 x(t−τ) / (1 + x(t−τ)¹⁰) − 0.1 x.
+    """Integrate the Mackey–Glass equation ẋ = 0.2 x(t−τ) / (1 + x(t−τ)¹⁰) − 0.1 x.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def kuramoto_sivashinsky(
     length: float = 22.0,
     n_channels: int = 64,
 ) -> Floats:
-    """The Kuramoto–Sivashinsky equation u_t = −u u_x − u_xx − u_xxxx on a ring.
+    """Integrate the Kuramoto–Sivashinsky equation u_t = −u u_x − u_xx − u_xxxx.
 
     Parameters
     ----------

@@ -141,17 +141,16 @@ class Device(Shown):
         return any(self._has(name) for name in _NOISES)
 
     def with_any_mask(self) -> Device:
-        """The same device without its restriction of u."""
+        """Return the same device without its restriction of u."""
         return replace(self, mask=None, levels=None, box=None)
 
     def part_of(self, system: System) -> Restricted | None:
-        """The driven and read part of a system; None if that is all of it."""
+        """Return the driven and read part of a system; None if that is all of it."""
         if self.inputs is None and self.outputs is None:
             return None
         inputs = _within(self.inputs, "inputs", system.n_inputs)
-        return Restricted(
-            system, inputs, _within(self.outputs, "outputs", system.n_outputs)
-        )
+        outputs = _within(self.outputs, "outputs", system.n_outputs)
+        return Restricted(system, inputs, outputs)
 
     def match(self, n_entries: int) -> None:
         """Refuse a box that contains no unit vector with ``n_entries`` entries."""
@@ -187,7 +186,7 @@ class Device(Shown):
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
     ) -> dict[str, np.ndarray]:
-        """Covariances of the noise, by "input", "state" and "readout", if there is any.
+        """Return the covariances of its noise, by "input", "state" and "readout".
 
         They are for stimuli of ``n_values`` = n_channels · n_steps values and a system of
         ``n_outputs`` outputs; those in ``read`` are read.
@@ -256,7 +255,7 @@ def _indices(value: Any, name: str) -> np.ndarray:
 
 
 def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None:
-    """Indices into a system of ``size``; None for all."""
+    """Return indices into a system of ``size``; None for all."""
     if array is None:
         return None
     if array.dtype == bool:
@@ -271,23 +270,21 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
 class Restricted:
     """A system restricted to some inputs and outputs; None for all of them."""
 
-    def __init__(
-        self, system: Any, inputs: np.ndarray | None, outputs: np.ndarray | None
-    ) -> None:
+    def __init__(self, system: Any, inputs: Any = None, outputs: Any = None) -> None:
         self.system: Any = system
         self.inputs = np.arange(system.n_inputs) if inputs is None else inputs
         self.outputs = np.arange(system.n_outputs) if outputs is None else outputs
-        self.n_steps: int = system.n_steps
         self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
+        self.n_steps: int = system.n_steps
 
     @property
     def is_linear(self) -> bool:
-        """As for the whole system."""
+        """Whether the whole system is linear."""
         return self.system.is_linear
 
     @property
     def degree(self) -> int | None:
-        """As for the whole system."""
+        """Degree of the whole system."""
         return self.system.degree
 
     @property
@@ -310,29 +307,29 @@ class Restricted:
     def own_input(self, u: Any, n_channels: int) -> np.ndarray:
         """Restrict a u of the whole system to the driven inputs."""
         projection = check.input_projection(u, self.system.n_inputs, n_channels)
-        outside = np.delete(projection, self.inputs, axis=0).any()
+        outside = np.delete(projection, self.inputs, axis=0)
         why = "`u` drives inputs that `inputs` leaves out; set them to zero."
-        check.require(not outside, why)
+        check.require(not outside.any(), why)
         return projection[self.inputs]
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ of the subset."""
+        """Return the response Rᵤ of the outputs that are read."""
         return self.system.input_response(self.whole_input(u))[:, self.outputs]
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v of the subset."""
+        """Return the response L_v to the inputs that are driven."""
         return self.system.readout_response(self.whole_readout(v))[:, self.inputs]
 
     def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """G(d) of the subset."""
+        """Return the response sum G(d) of driven inputs and read outputs."""
         return _RestrictedSum(self, self.system.response_sum(d), len(d))
 
     def states(self, X: Any, u: Any) -> Any:
-        """States of the outputs that are read."""
+        """Return the states of the outputs that are read."""
         return self.system.states(X, self.whole_input(u))[:, self.outputs]
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Gradient with respect to the projections of the subset."""
+        """Return the gradient with respect to the projections of the subset."""
         whole = self.whole_input(u)
         if v is not None:
             u_bar, v_bar = self.system.pullback(X, whole, cotangent, self.whole_readout(v))

@@ -19,7 +19,7 @@ _LARGEST = 1e70
 
 
 def covariance(value: Any, name: str, size: int) -> np.ndarray:
-    """Covariance from one standard deviation, ``size`` of them, or a matrix."""
+    """Return a covariance from one standard deviation, ``size`` of them, or a matrix."""
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim
@@ -42,7 +42,7 @@ def covariance(value: Any, name: str, size: int) -> np.ndarray:
 def state_covariance(
     reservoir: Reservoir, noise: Any, duration: float | None = None
 ) -> np.ndarray:
-    """Covariance of the states under white noise inside a linear network.
+    """Return the covariance of the states under white noise inside a linear network.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def state_covariance(
 
 
 def _until(A: np.ndarray, Q: np.ndarray, duration: float) -> np.ndarray:
-    """∫₀ᵀ e^{As} Q e^{Aᵀs} ds by one augmented exponential (Van Loan 1978).
+    """Return ∫₀ᵀ e^{As} Q e^{Aᵀs} ds by one augmented exponential (Van Loan 1978).
 
     This holds for spans so short that exp(−As) stays moderate; longer ones follow by
     doubling, P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.

@@ -51,24 +51,27 @@ _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 #: Largest response whose squares, and results computed from it, are finite.
 _LARGEST = 1e70
+#: Number of past values that predict a drive.
+_PAST = 16
+_OWN_SIGNAL = "drive every input with a random signal of its own"
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
-    """Number of rows of the covariance of the lagged drive."""
+    """Return the number of rows of the covariance of the lagged drive."""
     one = drive[0] if isinstance(drive, list | tuple) else drive
     return np.shape(one)[1] * n_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Shown):
-    """How well a fit to recordings knows the response.
+    """Quality of a response fitted to recordings.
 
     Attributes
     ----------
     n_lags : int
         Number of lags of the fitted filter, by cross-validation; later ones are zero in G.
     ridge : float
-        Ridge penalty, relative to the mean power of the drive, chosen likewise.
+        Ridge penalty, relative to the mean power of the drive; also by cross-validation.
     linearity : float
         Share of the held-out variance of the outputs that the filter explains, weighted by
         their variance. The rest is noise, non-linearity, or longer memory.
@@ -100,7 +103,7 @@ class FitReport(Shown):
         return self.whole + np.tensordot(draws, self.influence, axes=1)
 
     def estimated(self, whole: np.ndarray) -> np.ndarray:
-        """G for another ``whole``: with the chosen lags only, and shrunk."""
+        """Return G for another ``whole``: with the chosen lags only, and shrunk."""
         made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
@@ -216,36 +219,32 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         """
         n_steps = check.count(n_steps, "n_steps")
         n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
-        penalties = _RIDGES
-        if ridge is not None:
-            given = check.host_array(ridge, "ridge", ndim=(0, 1))
-            penalties = np.sort(np.atleast_1d(given))
-            least = penalties[0]
-            check.must(least >= 0, "ridge", "not be negative", f"{least:g}")
+        given = _RIDGES if ridge is None else check.host_array(ridge, "ridge", ndim=(0, 1))
+        penalties = np.sort(np.atleast_1d(given))
+        check.must(penalties[0] >= 0, "ridge", "not be negative", f"{penalties[0]:g}")
         drives, outputs = _check_recordings(drive, states)
         scale_in, scale_out = _deviation(drives), _deviation(outputs)
         drives = [d / scale_in for d in drives]
         _check_independent(np.concatenate(drives))
-        lags, carried = _lags(n_lags, n_steps, drives)
+        lags, fittable = _lags(n_lags, n_steps, drives)
         outputs = [y / scale_out for y in outputs]
-        data = _Regression(drives, outputs, max(lags[-1], carried), n_blocks)
+        data = _Regression(drives, outputs, max(lags[-1], fittable), n_blocks)
         L, penalty = data.choose(lags, penalties)
         explained, variance = data.explained(L, penalty), scale_out**2
         linearity = float(explained @ variance / variance.sum())
-        reached = float(data.explained(carried, penalty) @ variance / variance.sum())
+        reached = float(data.explained(fittable, penalty) @ variance / variance.sum())
         W = data.solve(L, penalty)
-        longest = int(np.argmax([len(d) for d in drives]))
-        d, y = drives[longest], outputs[longest]
-        answer = _Answer(d, y)
-        answer.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
-        answer.check_chance(linearity, data.is_above_chance(L, penalty), L)
+        d, y = max(zip(drives, outputs, strict=True), key=lambda pair: len(pair[0]))
+        found = _LagCorrelations(d, y)
+        found.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
+        found.check_chance(linearity, data.is_above_chance(L, penalty), L)
         _refuse_if(
             reached > linearity + _FORGOTTEN,
             f"`n_lags` = {L} is shorter than the memory of the device: it explains "
-            f"{linearity:.0%} of the outputs, {carried} lags explain {reached:.0%}",
+            f"{linearity:.0%} of the outputs, {fittable} lags explain {reached:.0%}",
             f"pass up to {n_steps}, the steps of the stimuli",
         )
-        whole = data.solve(max(carried, min(n_steps, L)), _RIDGES[0])
+        whole = data.solve(max(fittable, min(n_steps, L)), _RIDGES[0])
 
         def arranged(filters: np.ndarray) -> np.ndarray:
             """Reorder filters (n, L · n_inputs, n_outputs) from newest first to time."""
@@ -290,31 +289,31 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
     @property
     def duration(self) -> float:
-        """T = KΔ."""
+        """Duration T = KΔ of the stimuli."""
         return self.n_steps * self.dt
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs,) or with channels."""
+        """Return Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs[, n_channels])."""
         u = np.asarray(u, dtype=np.float64).reshape(self.n_inputs, -1)
         n, o, i = self.G.shape
         response = (self.G.reshape(n * o, i) @ u).reshape(n, o, -1)
         return np.ascontiguousarray(response.transpose(2, 0, 1)).reshape(-1, o)
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v (n_steps, n_inputs) for a readout v, with one more axis for several."""
+        """Return L_v (n_steps, n_inputs) for a readout v; one more axis for several."""
         v = np.asarray(v, dtype=np.float64)
         return np.ascontiguousarray(np.tensordot(self.G, v, axes=((1,), (0,))))
 
     def response_sum(self, d: np.ndarray) -> MatrixSum:
-        """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
+        """Return G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return MatrixSum(np.tensordot(d, self.G, axes=1).transpose(1, 0, 2))
 
     def _carry_back(self, R_bar: np.ndarray) -> np.ndarray:
-        """∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs)."""
+        """Turn ∂L/∂Rᵤ (n_channels, n_steps, n_outputs) to ∂L/∂u (n_inputs, n_channels)."""
         return np.einsum("cno,noi->ic", R_bar, self.G)
 
     def with_readout(self, readout: float) -> MeasuredResponse:
-        """The same device read earlier, at a multiple of dt; later steps are zero."""
+        """Return the device read earlier, at a multiple of dt; later steps are zero."""
         steps = check.positive(readout, "readout") / self.dt
         n_read = round(steps)
         fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
@@ -352,7 +351,7 @@ codec.describe(
 
 
 def _recordings(value: Any, name: str) -> list[np.ndarray]:
-    """One recording or several, each as (n_samples, n_channels) of floats."""
+    """Return one recording or several, each as (n_samples, n_channels) of floats."""
     several = isinstance(value, list | tuple) and any(np.ndim(one) > 1 for one in value)
     found = []
     for number, one in enumerate(value if several else [value]):
@@ -379,7 +378,7 @@ def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
 
 
 def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
-    """Drives and outputs of all recordings, without their means."""
+    """Return drives and outputs of all recordings, checked, without their means."""
     both = {"drive": _recordings(drive, "drive"), "states": _recordings(states, "states")}
     drives, outputs = both.values()
     n, m = len(drives), len(outputs)
@@ -394,14 +393,13 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
             channels, first = array.shape[1], both[name][0].shape[1]
             unequal = f"`{name}` has {channels} channels{where} and {first} in the first"
             _refuse_if(channels != first, unequal, "record the same channels each time")
-            for sample, channel in np.argwhere(~np.isfinite(array))[:1]:
-                n_bad = int((~np.isfinite(array)).sum())
-                missing = f"`{name}` has {n_bad} missing or infinite values{where}"
+            bad = np.argwhere(~np.isfinite(array))
+            for sample, channel in bad[:1]:
+                missing = f"`{name}` has {len(bad)} missing or infinite values{where}"
                 place = f"the first at sample {sample}, channel {channel}"
                 gaps = "cut the recording at such gaps and pass the parts as a list"
                 raise DataError(f"{missing}, {place}; {gaps}.")
-    random = "drive every input with a random signal of its own"
-    _check_channels(drives, "drive", "input", random)
+    _check_channels(drives, "drive", "input", _OWN_SIGNAL)
     sensor = "check its sensor and record again, or leave that column out"
     _check_channels(outputs, "states", "output", sensor)
     _check_clipping(outputs)
@@ -450,14 +448,29 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
             _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
 
 
-class _Answer:
+def _innovations(drive: np.ndarray) -> np.ndarray:
+    """What the past of each channel does not predict of it, at unit variance.
+
+    A slow drive is correlated with outputs at many lags, by its own memory and by chance.
+    """
+    n_past = min(_PAST, len(drive) // 10)
+    found = np.zeros_like(drive)
+    for k, one in enumerate(drive.T):
+        past = np.lib.stride_tricks.sliding_window_view(one, n_past + 1)
+        known, new = past[:, :-1], past[:, -1]
+        rest = new - known @ np.linalg.lstsq(known, new, rcond=1e-8)[0]
+        found[n_past:, k] = rest / max(float(rest.std()), 1e-300)
+    return found
+
+
+class _LagCorrelations:
     """Squared correlations of outputs and drive by lag, over all pairs of channels.
 
     They are those of the longest recording. No lag exceeds ``surprising`` by chance.
     """
 
     def __init__(self, drive: np.ndarray, outputs: np.ndarray) -> None:
-        d, y = drive[:_CORRELATED], outputs[:_CORRELATED]
+        d, y = _innovations(drive[:_CORRELATED]), outputs[:_CORRELATED]
         n, size, df = len(d), 2 * len(d), drive.shape[1] * y.shape[1]
         whole, Y = np.zeros(size), np.fft.rfft(y - y.mean(0), size, axis=0)
         for one in d.T:
@@ -465,8 +478,8 @@ class _Answer:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other, and a drive that resembles its past, make the
-        # power vary more, like that of fewer channels: as many as its quartiles tell.
+        # Outputs that resemble each other make the power vary more, like that of fewer
+        # channels: as many as its quartiles tell.
         middle, upper = np.quantile(self.power, [0.5, 0.75])
         few = np.arange(1, df + 1)
         alike = few[chi2.ppf(0.75, few) * middle >= upper * chi2.median(few)]
@@ -492,7 +505,7 @@ class _Answer:
 
     def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
         """Refuse outputs that precede the drive; its past does not explain ``left``."""
-        rest = _Answer(drive, left)
+        rest = _LagCorrelations(drive, left)
         early = rest.lags[(rest.lags < 0) & (rest.power > rest.surprising)]
         _refuse_if(
             early.size,
@@ -510,8 +523,7 @@ def _check_independent(drive: np.ndarray) -> None:
     i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
     same = f"`drive` carries the same signal at inputs {i} and {j}, so their responses"
     alike = size.size > 1 and size.max() > 0.999
-    advice = "drive every input with a random signal of its own"
-    _refuse_if(alike, f"{same} cannot be told apart", advice)
+    _refuse_if(alike, f"{same} cannot be told apart", _OWN_SIGNAL)
 
 
 def _check_excited(gram: np.ndarray) -> None:
@@ -535,7 +547,7 @@ def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
 def _lags(
     given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
 ) -> tuple[list[int], int]:
-    """Numbers of lags to compare, ascending, and the stimulus lags that can be fitted.
+    """Return numbers of lags to compare, and the stimulus lags that can be fitted.
 
     Refuses more than the recordings allow.
     """
@@ -544,22 +556,24 @@ def _lags(
     def usable(lags: int) -> int:
         return sum(max(0, len(d) - lags + 1) for d in drives)
 
+    def is_long(lags: int) -> bool:
+        return usable(lags) >= 2 * lags * n_inputs
+
     def memory(lags: int) -> float:
         return 8.0 * (lags * n_inputs) ** 2 * (_N_FOLDS + 3)
 
     def check_length(lags: int) -> None:
-        needed = 2 * lags * n_inputs
-        samples = f"{usable(lags)} samples can be used for {lags * n_inputs} unknowns"
-        unknowns = f"{samples} per output ({n_inputs} inputs × {lags} lags)"
-        total = needed + len(drives) * (lags - 1)
+        unknowns = lags * n_inputs
+        samples = f"{usable(lags)} samples can be used for {unknowns} unknowns per output"
+        short = f"`drive` is too short: {samples} ({n_inputs} inputs × {lags} lags)"
+        total = 2 * unknowns + len(drives) * (lags - 1)
         advice = f"record at least {total} samples, better ten times as many, or pass"
-        short = usable(lags) < needed
-        _refuse_if(short, f"`drive` is too short: {unknowns}", f"{advice} fewer `n_lags`")
+        _refuse_if(not is_long(lags), short, f"{advice} fewer `n_lags`")
 
     if given is None:
-        wanted = sorted({max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps})
         check_length(n_steps)
-        fits = [lags for lags in wanted if usable(lags) >= 2 * lags * n_inputs]
+        wanted = {max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps}
+        fits = sorted(filter(is_long, wanted))
         if memory(fits[-1]) > _NORMAL_BYTES:
             fits = [lags for lags in fits if lags <= n_steps]
     else:
@@ -572,22 +586,18 @@ def _lags(
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs separately"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
-    carried = n_steps
-    while carried > 1 and (
-        usable(carried) < 2 * carried * n_inputs or memory(carried) > _NORMAL_BYTES
-    ):
-        carried -= 1
-    return fits, carried
+    small = (n for n in range(n_steps, 1, -1) if is_long(n) and memory(n) <= _NORMAL_BYTES)
+    return fits, next(small, 1)
 
 
 class _Regression:
     """Normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise over all recordings, by fold.
 
-    They are accumulated once, for the largest number of lags: fewer lags are leading
-    blocks, a fold is a difference of sums. The errors come from a multiplier bootstrap over
-    blocks of time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t
-    ∈ b} x_t r_tᵀ of the residuals and random ε_b of unit variance. The noise need not be
-    white or equal, but blocks must be longer than its memory.
+    They are accumulated once, for the largest number of lags; fewer lags are leading
+    blocks. The errors come from a multiplier bootstrap over blocks of time: the response
+    moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t ∈ b} x_t r_tᵀ of the
+    residuals and random ε_b of unit variance. The noise need not be white or equal, but
+    blocks must be longer than its memory.
     """
 
     def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
@@ -625,13 +635,13 @@ class _Regression:
                 yield int(groups[start]), d[start : stop + L - 1], y[L - 1 :][start:stop]
             done += usable
 
-    def _training(self, fold: int, L: int) -> tuple[np.ndarray, np.ndarray]:
-        p = L * self.n_inputs
-        others = [k for k in range(_N_FOLDS) if k != fold]
-        return self.A[others, :p, :p].sum(0), self.B[others, :p].sum(0)
+    def _sums(self, L: int, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return XᵀX and XᵀY of L lags over all folds but one."""
+        p, folds = L * self.n_inputs, [k for k in range(_N_FOLDS) if k != left_out]
+        return self.A[folds, :p, :p].sum(0), self.B[folds, :p].sum(0)
 
     def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
-        """Squared errors on one fold, per output."""
+        """Return squared errors on one fold, per output."""
         p = len(W)
         A, B = self.A[fold, :p, :p], self.B[fold, :p]
         return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
@@ -651,17 +661,17 @@ class _Regression:
         return L, penalty
 
     def _held_out(self, L: int, penalty: float) -> np.ndarray:
-        """Squared errors on all folds, per output."""
+        """Return squared errors on all folds, per output."""
         ridge = _TRAINED * self.unit * penalty
         total = np.zeros(self.yy.shape[1])
         for fold in range(_N_FOLDS):
-            total += self._errors(fold, _solve(*self._training(fold, L), ridge))
+            total += self._errors(fold, _solve(*self._sums(L, fold), ridge))
         return total
 
     def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
         total = np.zeros(len(penalties))
         for fold in range(_N_FOLDS):
-            A, B = self._training(fold, L)
+            A, B = self._sums(L, fold)
             values, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
             rotated = V.T @ B
             for k, penalty in enumerate(penalties):
@@ -670,13 +680,13 @@ class _Regression:
         return float(penalties[int(total.argmin())])
 
     def explained(self, L: int, penalty: float) -> np.ndarray:
-        """Share of the held-out variance explained, per output."""
+        """Return the share of the held-out variance that is explained, per output."""
         return 1 - self._held_out(L, penalty) / self.yy.sum(0)
 
     def is_above_chance(self, L: int, penalty: float) -> bool:
-        """Whether held-out blocks are explained by more than the scatter between them."""
+        """Whether held-out blocks are explained better than their scatter would allow."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
-        filters = [_solve(*self._training(fold, L), ridge) for fold in range(_N_FOLDS)]
+        filters = [_solve(*self._sums(L, fold), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
             made = _filtered(past, filters[block * _N_FOLDS // self.n_blocks], self.n_lags)
             found[block] += float((2 * y * made - made**2).sum())
@@ -684,13 +694,11 @@ class _Regression:
         return float(found.mean()) > least * float(found.std(ddof=1)) / self.n_blocks**0.5
 
     def solve(self, L: int, penalty: float) -> np.ndarray:
-        """The filters of L lags, (L · n_inputs, n_outputs)."""
-        p = L * self.n_inputs
-        A, B = self.A[:, :p, :p].sum(0), self.B[:, :p].sum(0)
-        return _solve(A, B, self.unit * penalty)
+        """Return the filters of L lags, (L · n_inputs, n_outputs)."""
+        return _solve(*self._sums(L), self.unit * penalty)
 
     def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
-        """Change of the filters with each block, (n_blocks, kept unknowns, n_outputs)."""
+        """Return how each block changes the filters, (n_blocks, unknowns, n_outputs)."""
         p = len(W)
         scores = np.zeros((self.n_blocks, *W.shape))
         for block, past, y in self.stretches(self.n_blocks):
@@ -701,18 +709,18 @@ class _Regression:
         n, b = self.n_samples, self.n_blocks
         scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
         flat = scores.transpose(1, 0, 2).reshape(p, -1)
-        moved = _solve(self.A[:, :p, :p].sum(0), flat, self.unit * penalty)
+        moved = _solve(self._sums(p // self.n_inputs)[0], flat, self.unit * penalty)
         moved = moved.reshape(p, b, -1).transpose(1, 0, 2)
         return moved[:, : n_steps * self.n_inputs]
 
 
 def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
-    """Samples d_{t−lag} for the times t of a block."""
+    """Return samples d_{t−lag} for the times t of a block."""
     return past[n_lags - 1 - lag : len(past) - lag]
 
 
 def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀX of a block; along its diagonals, update by the samples that enter and leave."""
+    """Return XᵀX of a block, updated along diagonals by samples that enter and leave."""
     n = past.shape[1]
     A = np.empty((n_lags, n, n_lags, n))
     newest = _lagged(past, 0, n_lags)
@@ -729,12 +737,12 @@ def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
 
 
 def _cross(past: np.ndarray, y: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀY of a block."""
+    """Return XᵀY of a block."""
     return np.concatenate([_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)])
 
 
 def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
-    """X W of a block; W may have fewer lags."""
+    """Return X W of a block; W may have fewer lags."""
     made = np.zeros((len(past) - n_lags + 1, W.shape[1]))
     for lag, one in enumerate(W.reshape(-1, past.shape[1], W.shape[1])):
         made += _lagged(past, lag, n_lags) @ one

@@ -77,7 +77,7 @@ class DrivenNetwork:
         return states
 
     def run(self, x: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """States (n_steps, n_neurons) of one network along inputs (n_steps, n_channels)."""
+        """Return states (n_steps, n_neurons) along inputs (n_steps, n_channels)."""
         found = np.empty((len(x), self.n_neurons))
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -86,10 +86,8 @@ class DrivenNetwork:
             state = walk(push, state, found[part])
         return found
 
-    def _run_dense(
-        self, push: np.ndarray, state: np.ndarray, out: np.ndarray
-    ) -> np.ndarray:
-        step, rows = self._step, state[None]
+    def _run_dense(self, push: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        step, rows = self._step, y[None]
         for index in range(len(push)):
             for _ in range(self.n_sub):
                 rows = step.advance(rows, push[index : index + 1])
@@ -109,22 +107,11 @@ class DrivenNetwork:
     def memory(self, x: np.ndarray, tol: float = _FORGOTTEN, n_lanes: int = 32) -> int:
         """Return the steps after which networks from rest agree with the driven one.
 
-        This is the error of a washout, measured on the given inputs: a driven network often
-        forgets much faster than the same network near rest.
-
-        Parameters
-        ----------
-        x : ndarray (n_steps, n_channels)
-            Inputs to measure on.
-        tol : float
-            Root mean squared difference of the states, relative to their deviation.
-        n_lanes : int
-            Number of starting points in the series.
-
-        Returns
-        -------
-        int
-            At most half of the steps, if the network does not forget.
+        It is measured on inputs x (n_steps, n_channels), because a driven network often
+        forgets much faster than the same network near rest. Networks start at rest at
+        ``n_lanes`` points of the series, and agree when the root mean squared difference of
+        the states is below ``tol`` times their deviation. If the network does not forget,
+        the result is half of the steps.
         """
         states = self.run(x, np.zeros(self.n_neurons))
         longest = max(len(x) // 2, 1)

@@ -144,22 +144,12 @@ class Dynamics:
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
-        """Return the same network with another readout time, or read over time.
-
-        Parameters
-        ----------
-        readout : float or array_like (n_steps,)
-        """
+        """Return the same network with another ``readout``, as in `unfold`."""
         linear = self.linear.with_readout(readout)
         return object.__new__(Dynamics)._set(linear, self.tol, self._start, self._steps)
 
     def with_tol(self, tol: float) -> Dynamics:
-        """Return the same network with another tolerance.
-
-        Parameters
-        ----------
-        tol : float
-        """
+        """Return the same network with another tolerance."""
         tol = check.positive(tol, "tol")
         return object.__new__(Dynamics)._set(self.linear, tol, self._start, self._steps)
 
@@ -177,7 +167,7 @@ class Dynamics:
         return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
-        """Return the plan with ``n_sub`` sub-steps per step; twice as many halve each."""
+        """Return the plan with ``n_sub`` sub-steps per step."""
 
         def step(length: float) -> tuple[Any, int]:
             length /= n_sub
@@ -186,16 +176,14 @@ class Dynamics:
             return self._steps[length], n_sub
 
         if n_sub not in self._plans:
-            weights, time = self.linear.readout_weights, self.linear.readout_time
-            made = make_plan(step, self.dt, weights, time, start=self._start)
-            self._plans[n_sub] = made
+            when = self.linear.readout_weights, self.linear.readout_time
+            self._plans[n_sub] = make_plan(step, self.dt, *when, start=self._start)
         return self._plans[n_sub]
 
     def _stimuli(self, X: Any) -> Any:
         X = check.stimuli(check.present(X), self.n_steps)
         xp = namespace(X)
-        floating = xp.isdtype(X.dtype, "real floating")
-        return X if floating else xp.astype(X, xp.float64)
+        return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
 
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
         X = self._stimuli(X)
@@ -276,21 +264,18 @@ class Dynamics:
         return u_bar if readout is None else (u_bar, v_bar)
 
     def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Sorted positions of the series that determine the number of sub-steps.
+        """Return sorted positions of the series that determine the number of sub-steps.
 
-        Parameters
-        ----------
-        norms : ndarray (n_cases,)
-            Squared norms of all series; the eight largest are chosen, and eight others.
+        They are those of the eight largest squared ``norms`` (n_cases,), and eight others.
         """
         return probe_of_norms(norms)
 
     def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
-        """States of the same stimuli at one projection after another.
+        """Prepare to compute the states of the same stimuli at many projections.
 
-        The first projection determines the number of sub-steps, which is kept: an optimiser
-        must not see it jump. The method ``settle(u)`` of the result tells whether it
-        suffices for another projection.
+        The first projection determines the number of sub-steps, which is kept, because an
+        optimiser must not see it jump. The method ``settle(u)`` of the result tells whether
+        it suffices for another projection.
 
         Parameters
         ----------
@@ -311,10 +296,7 @@ class Prepared:
     """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`."""
 
     def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
-        self._dynamics, self._X = dynamics, dynamics._stimuli(X)
-        self._weights: np.ndarray | None = None
-        if washout is not None:
-            self._weights = (np.arange(dynamics.n_steps) >= washout).astype(np.float64)
+        self._dynamics, self._X, self._washout = dynamics, dynamics._stimuli(X), washout
         self._plan: Plan | None = None
 
     @property
@@ -323,7 +305,7 @@ class Prepared:
         return None if self._plan is None else self._plan.n_sub
 
     def __call__(self, u: Any) -> Walk:
-        """States at u, with their pullback."""
+        """Return states at u, with their pullback."""
         if self._plan is None:
             self.settle(u)
         try:
@@ -347,14 +329,15 @@ class Prepared:
         """Whether the sub-steps meet the tolerance at u; if not, change them."""
         before = self.n_sub
         plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
-        if self._weights is not None:
-            plan = Plan(plan.step, plan.n_sub, self._weights, start=plan.start, every=True)
+        if self._washout is not None:
+            weights = (np.arange(self._dynamics.n_steps) >= self._washout).astype(float)
+            plan = Plan(plan.step, plan.n_sub, weights, start=plan.start, every=True)
         self._plan = plan
         return before == plan.n_sub
 
 
 def _checked_start(start: Any, network: Any) -> np.ndarray | None:
-    """Initial state as a deviation from rest; None for at rest."""
+    """Return the initial state as a deviation from rest; None for at rest."""
     if start is None:
         return None
     state, shape = check.host_array(start, "start", ndim=(1,)), (network.n_neurons,)
@@ -365,7 +348,7 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
 
 
 def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
-    """The same network with a gain of two Taylor coefficients at its resting state."""
+    """Return the network with a gain of two Taylor coefficients at its resting state."""
     gain = reservoir.gain
     if gain.kind is not None and "degree" in gain.parameters:
         # The function and the resting state stay; only the series is cut.
@@ -402,7 +385,7 @@ def plan_substeps(
     n_sub = known + 1
     while True:
         error, fine = probe.error(n_sub), probe.ends(2 * n_sub)
-        if isinstance(fine, Divergence) and probe.believes(n_sub, fine):
+        if isinstance(fine, Divergence) and probe.is_real(n_sub, fine):
             raise fine
         if error <= _MARGIN * tol:
             return StepError(n_sub, error, probe.series)
@@ -432,7 +415,7 @@ class _Probe:
         self._known: dict[int, np.ndarray | Divergence] = {}
 
     def ends(self, n_sub: int) -> np.ndarray | Divergence:
-        """States at the ends of the steps, or where they diverge."""
+        """Return states at the ends of the steps, or where they diverge."""
         if n_sub not in self._known:
             walk = Walk(self._make(n_sub), self._X, self._u)
             try:
@@ -442,7 +425,7 @@ class _Probe:
         return self._known[n_sub]
 
     def error(self, n_sub: int) -> float:
-        """Difference to halved sub-steps, see `StepError`."""
+        """Return the difference to halved sub-steps, see `StepError`."""
         coarse, fine = self.ends(n_sub), self.ends(2 * n_sub)
         if isinstance(coarse, Divergence) or isinstance(fine, Divergence):
             return np.inf
@@ -452,8 +435,8 @@ class _Probe:
         richardson = 2**_ORDER / (2**_ORDER - 1)
         return richardson * float(np.abs(coarse - fine).max()) / scale
 
-    def believes(self, n_sub: int, fine: Divergence) -> bool:
-        """Whether short sub-steps diverge in the same step of the same series."""
+    def is_real(self, n_sub: int, fine: Divergence) -> bool:
+        """Whether sub-steps twice as long, but short, diverge at the same place."""
         coarse = self.ends(n_sub)
         return (
             isinstance(coarse, Divergence)
@@ -463,7 +446,7 @@ class _Probe:
 
 
 def probe_series(X: Any) -> np.ndarray:
-    """Indices of the series to measure on, in increasing order."""
+    """Return indices of the series to measure on, in increasing order."""
     n_cases = X.shape[0]
     if n_cases <= _N_LARGEST + _N_OTHERS:
         return np.arange(n_cases)
@@ -476,7 +459,7 @@ def probe_series(X: Any) -> np.ndarray:
 
 
 def probe_of_norms(norms: np.ndarray) -> np.ndarray:
-    """The same from the squared norms of the series."""
+    """Return the same indices from the squared norms of the series."""
     if len(norms) <= _N_LARGEST + _N_OTHERS:
         return np.arange(len(norms))
     by_norm = np.argsort(norms, kind="stable")

@@ -80,11 +80,11 @@ class NonlinearPart(HasArrays):
         return left
 
     def value(self, d: Any) -> Any:
-        """f(d), shaped like ``d``, (..., N); a new array unless the line is kept."""
+        """Return f(d), shaped like ``d``, (..., N); a new array unless the line is kept."""
         return self._without_line(self.gain(self._shifted(d)), d)
 
     def value_and_slope(self, d: Any) -> tuple[Any, Any]:
-        """f(d) and f'(d)."""
+        """Return f(d) and f'(d)."""
         value, slope = self.gain.with_derivative(self._shifted(d))
         line = isinstance(self.slope, float) and not self.slope
         return self._without_line(value, d), slope if line else slope - self.slope
@@ -110,15 +110,15 @@ class LeakyStep(Step):
         vars(self).update(n_neurons=self.W.shape[0])
 
     def input_map(self, u: Any) -> Any:
-        """The input itself, (n_channels, N)."""
+        """Return the input itself, (n_channels, N)."""
         return namespace(u).matrix_transpose(u)
 
     def input_map_pullback(self, bar: Any) -> Any:
-        """(n_channels, N) to (N, n_channels)."""
+        """Apply the adjoint of `input_map`: (n_channels, N) to (N, n_channels)."""
         return namespace(bar).matrix_transpose(bar)
 
     def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
-        """State after the step."""
+        """Return the state after the step."""
         p = plus_product(push, y, self.W)
         if slopes is None:
             ahead = self.change.value(p)
@@ -137,13 +137,9 @@ class LeakyStep(Step):
 
 
 def leaky_step(
-    weights: np.ndarray,
-    leak: float | np.ndarray,
-    gain: Gain,
-    bias: np.ndarray | None,
-    rest: np.ndarray,
+    weights: np.ndarray, leak: Any, gain: Gain, bias: np.ndarray | None, rest: np.ndarray
 ) -> LeakyStep:
-    """The step of an echo state network around its resting state y*."""
+    """Return the step of an echo state network around its resting state y*."""
     leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),)).copy()
     activation = weights @ rest + (0.0 if bias is None else bias)
     change = NonlinearPart.around(activation, gain, keep_line=True)
@@ -178,16 +174,16 @@ class ExponentialStep(Step):
         vars(self).update(n_neurons=self.E.shape[0])
 
     def input_map(self, u: Any) -> Any:
-        """The input's part of k, as (n_channels, N)."""
+        """Return the input's part of k, (n_channels, N)."""
         return namespace(u).matrix_transpose(u) @ self.F
 
     def input_map_pullback(self, bar: Any) -> Any:
-        """Adjoint of `input_map`: (n_channels, N) to (N, n_channels), as ``bar``."""
+        """Turn ``bar`` (n_channels, N) to (N, n_channels), the adjoint of `input_map`."""
         xp = namespace(bar)
         return xp.astype(self.F, bar.dtype, copy=False) @ xp.matrix_transpose(bar)
 
     def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
-        """State at the end of the step."""
+        """Return the state at the end of the step."""
 
         def f(stage: Any) -> Any:
             if slopes is None:

@@ -1,4 +1,4 @@
-"""Adapters of estimators to aeon (they need ``greenfold[aeon]``)."""
+"""The estimators as aeon estimators (needs ``greenfold[aeon]``)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ except ImportError as error:
         "pip install greenfold[aeon]"
     ) from error
 
+from .margin import ReservoirClassifier
+from .pooled import PooledReservoirClassifier, PooledReservoirRegressor, ReservoirFeatures
 from .sequences import ReservoirForecaster
 
 __all__ = [
-    "Adapter",
+    "AeonPooledReservoirClassifier",
+    "AeonPooledReservoirRegressor",
+    "AeonReservoirClassifier",
+    "AeonReservoirFeatures",
     "AeonReservoirForecaster",
-    "BaseClassifier",
-    "BaseCollectionTransformer",
-    "BaseRegressor",
 ]
+_POOLED = {"capability:missing_values": True, "algorithm_type": "convolution"}
 
 
 class Adapter:
@@ -55,12 +58,8 @@ class Adapter:
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD
         given = dict(inspect.signature(wraps).parameters)
         given["n_jobs"] = given["n_jobs"].replace(default=1, annotation="int")
-        signature = inspect.Signature(
-            [
-                inspect.Parameter("self", both),
-                *(p.replace(kind=both) for p in given.values()),
-            ]
-        )
+        own = [inspect.Parameter("self", both)]
+        signature = inspect.Signature(own + [p.replace(kind=both) for p in given.values()])
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             bound = signature.bind(self, *args, **kwargs)
@@ -92,6 +91,68 @@ class Adapter:
         small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16}
         known = inspect.signature(cls._wraps).parameters
         return {name: value for name, value in small.items() if name in known}
+
+
+class AeonReservoirClassifier(
+    Adapter, BaseClassifier, wraps=ReservoirClassifier, fitted="classifier_"
+):
+    """`ReservoirClassifier` as an aeon classifier, with the same parameters.
+
+    ``classifier_`` is the fitted one. Series have shape (n_cases, n_channels,
+    n_timepoints), or are a list of (n_channels, n_timepoints) arrays of any length, aligned
+    at their ends.
+
+    Examples
+    --------
+    >>> from greenfold.estimators.aeon import AeonReservoirClassifier
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> X, y = synthetic_heartbeats(80, rng=0)
+    >>> classifier = AeonReservoirClassifier(random_state=0).fit(X[:, None, :], y)
+    >>> classifier.predict(X[:3, None, :]).shape
+    (3,)
+    """
+
+    classifier_: ReservoirClassifier
+
+
+class AeonPooledReservoirClassifier(
+    Adapter, BaseClassifier, wraps=PooledReservoirClassifier, fitted="classifier_"
+):
+    """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
+
+    ``classifier_`` is the fitted one.
+
+    Examples
+    --------
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> from greenfold.estimators.aeon import AeonPooledReservoirClassifier
+    >>> X, y = synthetic_heartbeats(40, rng=0)
+    >>> classifier = AeonPooledReservoirClassifier(random_state=0).fit(X[:, None, :], y)
+    >>> classifier.predict(X[:3, None, :]).shape
+    (3,)
+    """
+
+    _tags: ClassVar[dict[str, Any]] = _POOLED
+
+
+class AeonPooledReservoirRegressor(
+    Adapter, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
+):
+    """`PooledReservoirRegressor` as an aeon regressor; ``regressor_`` is the fitted one."""
+
+    _tags: ClassVar[dict[str, Any]] = _POOLED
+
+
+class AeonReservoirFeatures(
+    Adapter, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
+):
+    """`ReservoirFeatures` as an aeon transformer; ``features_`` is the fitted one."""
+
+    _tags: ClassVar[dict[str, Any]] = {
+        **_POOLED,
+        "output_data_type": "Tabular",
+        "fit_is_empty": False,
+    }
 
 
 class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
@@ -145,11 +206,9 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     def iterative_forecast(
         self, y: Any, prediction_horizon: int, exog: Any = None, *, future_exog: Any = None
     ) -> np.ndarray:
-        """Fit once, and forecast in closed loop; (prediction_horizon,)."""
+        """Fit once and forecast (prediction_horizon,) in closed loop."""
         if exog is not None or future_exog is not None:
-            raise ValueError(
-                "`exog` must be None; use ReservoirForecaster, which accepts it."
-            )
+            raise ValueError("`exog` must be None; ReservoirForecaster accepts it.")
         self.fit(y)
         return self.forecaster_.forecast(prediction_horizon)
 

@@ -128,7 +128,7 @@ class Graph:
         self.outputs.append(self._value(name, value.array))
 
     def _name(self, value: Any) -> str:
-        """Name of a value; equal constants share a name."""
+        """Return the name of a value; equal constants share a name."""
         if isinstance(value, Traced):
             return value.name
         array = np.ascontiguousarray(value).reshape(np.shape(value))  # a scalar stays one
@@ -167,7 +167,7 @@ class Graph:
         return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
 
     def model(self) -> Any:
-        """The checked ONNX model."""
+        """Return the checked ONNX model."""
         helper = self.onnx.helper
         model = helper.make_model(
             helper.make_graph(
@@ -213,12 +213,11 @@ class Graph:
         return self.apply(lambda *a: np.concatenate(a, axis), "Concat", arrays, axis=axis)
 
     def stack(self, arrays: list[Traced], axis: int = 0) -> Traced:
-        where = np.array([axis])
-        wide = [
-            self.apply(lambda a: np.expand_dims(a, axis), "Unsqueeze", [one], where)
-            for one in arrays
-        ]
-        return self.concat(wide, axis)
+        def widen(one: Traced) -> Traced:
+            where = np.array([axis])
+            return self.apply(lambda a: np.expand_dims(a, axis), "Unsqueeze", [one], where)
+
+        return self.concat([widen(one) for one in arrays], axis)
 
     def _reduce(
         self, operator: str, x: Traced, *, axis: int, keepdims: Any = False
@@ -240,7 +239,7 @@ class Graph:
         return self.apply(np.where, "Where", [condition, a, b])
 
     def full_like(self, x: Traced, value: float) -> np.ndarray:
-        """One number, which broadcasting repeats."""
+        """Return one number, which broadcasting repeats."""
         return np.full((1,) * len(x.shape), value, x.dtype)
 
     def ones_like(self, x: Traced) -> np.ndarray:
@@ -285,7 +284,7 @@ def new_graph(estimator: Any, dtype: str) -> Graph:
 
 
 def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> None:
-    """Outputs of a classifier: decision, label, and probability from log-odds."""
+    """Add the outputs of a classifier: decision, label, and probability from log-odds."""
     two = len(classes) == 2
     decision = scores[:, 0] if two else scores
     graph.output("decision", decision)

@@ -143,37 +143,44 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         x, t = (series - mean) / unit, (table - offset) / deviation
         least = max(float(self.readout_noise) ** 2, 1e-12)
         ridge = max(1e-3 if isinstance(self.ridge, str) else float(self.ridge), least)
+
+        def solved(ridge: float, certify: bool) -> RegressionProjections:
+            task = RegressionTask.from_cases(x, t, ridge=ridge)
+            how: Any = {"n_starts": 2, "max_iter": 300, "tol": 1e-3, "rng": rng}
+            found = solve_regression(unfolding, task, u=drawn, certify=certify, **how)
+            found.raise_if_interrupted()
+            return found
+
         for _ in range(_ROUNDS if isinstance(self.ridge, str) else 0):
-            u = _solve(unfolding, x, t, ridge, drawn, rng, certify=False).u
-            better = max(_leave_one_out(unfolding, x, t, u), least)
+            u = solved(ridge, certify=False).u
+            states = x.reshape(len(x), -1) @ unfolding.input_response(u)
+            better = max(_leave_one_out(states, t), least)
             tell(f"penalty {better:.2g}")
             if np.isclose(better, ridge):
                 break
             ridge = better
-        found = _solve(unfolding, x, t, ridge, drawn, rng, certify=True)
-        self.ridge_ = ridge
-        self.projections_ = found
-        states = unfolding.input_response(found.u)
-        kernel = (states @ found.V).T * (deviation[:, None] / unit)
+        self.ridge_, self.projections_ = ridge, solved(ridge, certify=True)
+        states = unfolding.input_response(self.projections_.u)
+        kernel = (states @ self.projections_.V).T * (deviation[:, None] / unit)
         with np.errstate(over="ignore"):
             self.kernel_ = np.ldexp(kernel, (own - size)[:, None])
         largest = np.abs(self.kernel_).max(1)
         fits = (largest >= np.finfo(float).tiny) & np.isfinite(largest)
         apart = "X and y differ in size by more than floating point can hold"
-        whole = bool((fits | ~kernel.any(1)).all())
-        check.require(whole, f"{apart}; rescale one of them.")
+        fits |= ~kernel.any(1)
+        check.require(fits.all(), f"{apart}; rescale one of them.")
         self.intercept_ = np.ldexp(offset - kernel @ mean.ravel(), own)
         return self
 
     def _read(self, X: Any, *, fitting: bool) -> np.ndarray:
-        """Series of equal length, (n_cases, n_channels, n_steps)."""
+        """Read series of equal length, (n_cases, n_channels, n_steps)."""
         values = read_values(self, X, fitting=fitting)
         other = {one.shape[1] for one in values} - {self.n_features_in_}
         if other:
-            why = f"X has {min(other)} features, but {type(self).__name__} is expecting"
-            raise ValueError(
-                f"{why} {self.n_features_in_} features as input in every series."
-            )
+            wanted = f"{self.n_features_in_} features as input in every series"
+            name = type(self).__name__
+            got = f"X has {min(other)} features, but {name} is expecting"
+            raise ValueError(f"{got} {wanted}.")
         return np.asarray(values)
 
     @property
@@ -197,30 +204,9 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         return made[:, 0] if self._flat else made
 
 
-def _solve(
-    unfolding: Unfolding,
-    x: np.ndarray,
-    t: np.ndarray,
-    ridge: float,
-    u: np.ndarray | None,
-    rng: np.random.Generator,
-    *,
-    certify: bool,
-) -> RegressionProjections:
-    task = RegressionTask.from_cases(x, t, ridge=ridge)
-    found = solve_regression(
-        unfolding, task, u=u, n_starts=2, max_iter=300, tol=1e-3, rng=rng, certify=certify
-    )
-    found.raise_if_interrupted()
-    return found
-
-
-def _leave_one_out(
-    unfolding: Unfolding, x: np.ndarray, t: np.ndarray, u: np.ndarray
-) -> float:
-    """The penalty with the smallest leave-one-out error."""
-    n = len(x)
-    states = x.reshape(n, -1) @ unfolding.input_response(u)
+def _leave_one_out(states: np.ndarray, t: np.ndarray) -> float:
+    """Return the penalty with the smallest leave-one-out error."""
+    n = len(states)
     left, sizes, _ = np.linalg.svd(states - states.mean(0), full_matrices=False)
     along = left.T @ t
     errors = []

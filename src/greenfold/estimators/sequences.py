@@ -81,7 +81,7 @@ class Scale:
 
     @classmethod
     def of(cls, sequences: list[np.ndarray], name: str) -> Scale:
-        """Scale of all sequences together; a constant channel keeps the unit one."""
+        """Return the scale of all sequences; a constant channel keeps its unit."""
         rows = np.concatenate(sequences)
         peak = np.abs(rows).max(0)
         peak[peak == 0] = 1.0
@@ -98,21 +98,21 @@ class Scale:
         return cls(mean * peak, deviation * peak)
 
     def down(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in units of the deviation."""
+        """Return rows in units of the deviation."""
         return rows / self.deviation - self.mean / self.deviation
 
-    def beside(self, other: Scale) -> Scale:
-        """Scale of the channels of both, one after the other."""
+    def up(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows in the original unit."""
+        return rows * self.deviation + self.mean
+
+    def joined(self, other: Scale) -> Scale:
+        """Return the scale of the channels of both, one after the other."""
         mean = np.concatenate([self.mean, other.mean])
         return Scale(mean, np.concatenate([self.deviation, other.deviation]))
 
     def after(self, n: int) -> Scale:
-        """Scale of the channels from ``n`` on."""
+        """Return the scale of the channels from ``n`` on."""
         return Scale(self.mean[n:], self.deviation[n:])
-
-    def up(self, rows: np.ndarray) -> np.ndarray:
-        """And back."""
-        return rows * self.deviation + self.mean
 
 
 @dataclass(eq=False)
@@ -126,12 +126,12 @@ class Readout:
     n: float
     sums: np.ndarray
     products: np.ndarray
-    #: Number of fitted rows, which scales the penalty of `precision`.
+    #: Number of fitted rows, which scales the penalty of `recursion`.
     n_fitted: float = 0.0
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Readout:
-        """No rows yet."""
+        """Make sums without rows."""
         size = n_features + n_targets
         return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
@@ -144,13 +144,11 @@ class Readout:
         return self
 
     def without(self, features: np.ndarray, targets: np.ndarray) -> Readout:
-        """The sums without some rows."""
+        """Return the sums without some rows."""
         other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, -1)
 
-    def discount(
-        self, features: np.ndarray, targets: np.ndarray, forgetting: float
-    ) -> None:
+    def discount(self, features: Any, targets: Any, forgetting: float) -> None:
         """Add rows one by one, each reducing the weight of all earlier ones."""
         both = np.hstack([features, targets])
         weights = forgetting ** np.arange(len(both))[::-1]
@@ -160,7 +158,7 @@ class Readout:
         self.products = kept * self.products + (weights[:, None] * both).T @ both
 
     def recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """(Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
+        """Return (Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
 
         Λ is the penalty of the fitted rows: rows added one by one do not change it, and
         rows that are forgotten do not reduce it.
@@ -177,7 +175,7 @@ class Readout:
         return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
     def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
-        """V (n_ridges, n_features, n_targets) and intercepts (n_ridges, n_targets)."""
+        """Return V (n_ridges, n_features, n_targets), intercepts (n_ridges, n_targets)."""
         mean, k = self.sums / self.n, self.n_features
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
@@ -207,7 +205,7 @@ class _Driven:
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
-    """Steps until forecasts leave the truth, the usual measure for chaotic series.
+    """Count steps until forecasts leave the truth, as usual for chaotic series.
 
     That is the first step with a root mean squared error over the channels, the last axis,
     above 0.4 deviations (``spread``, one or one per channel); n_steps if there is none. The
@@ -298,14 +296,13 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         """Fit a driven network and a readout to sequences in units of their deviation."""
         seed = int(check_random_state(self.random_state).randint(2**31))
         self._sees = bool(self.see_input)
-        longest = max(map(len, targets))
         if self.washout != "auto":
+            longest = max(map(len, targets))
             wanted = f"be longer than the washout of {self.washout} samples by two"
-            fits = longest >= int(self.washout) + 2
-            check.must(fits, self._given_name, wanted, longest)
+            enough = longest >= int(self.washout) + 2
+            check.must(enough, self._given_name, wanted, longest)
         setting = {name: getattr(self, name) for name in GRID}
-        if self.leak is None:
-            setting["leak"] = self._leak
+        setting["leak"] = self._leak if self.leak is None else self.leak
         if self.search and isinstance(self.input_weights, str):
             setting = self._searched(inputs, targets, setting, seed)
         drawn = self._drawn(setting, inputs[0].shape[1], seed)
@@ -316,29 +313,21 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.driven_ = drawn
         self._fit_readout(inputs, targets)
 
-    def _drawn(
-        self, setting: dict[str, float], n_channels: int, seed: int
-    ) -> DrivenNetwork:
+    def _drawn(self, setting: dict[str, Any], n_channels: int, seed: int) -> DrivenNetwork:
         """Draw a network in the usual way, with its input weights."""
-        rng = np.random.default_rng(seed)
-        network = self.reservoir
+        rng, network = np.random.default_rng(seed), self.reservoir
         if network is None:
+            own = {name: setting[name] for name in ("leak", "spectral_radius")}
+            own["connectivity"] = min(1.0, 10 / int(self.n_neurons))
             n = int(self.n_neurons)
-            network = EchoStateNetwork.random(
-                n,
-                leak=setting["leak"],
-                rng=rng,
-                connectivity=min(1.0, 10 / n),
-                spectral_radius=setting["spectral_radius"],
-                allow_unstable=True,
-            )
+            network = EchoStateNetwork.random(n, rng=rng, allow_unstable=True, **own)
         n = network.n_neurons
         weights = setting["input_scale"] * rng.uniform(-1, 1, (n, n_channels))
         bias = setting["bias_scale"] * rng.uniform(-1, 1, n)
         return DrivenNetwork(network, weights, bias, float(self.dt))
 
     def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
-        """The given input weights, with or without a last column for the bias."""
+        """Return the given input weights, with or without a last column for the bias."""
         n = drawn.n_neurons
         given = check.host_array(self.input_weights, "input_weights", ndim=(1, 2))
         given = given.reshape(len(given), -1)
@@ -353,7 +342,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _problem(
         self, network: Any, inputs: list, targets: list, scale: float, washout: int
     ) -> SequenceProblem:
-        """The loss of projections of norm ``scale``, read after a washout."""
+        """Return the loss of projections of norm ``scale``, read after a washout."""
         task = SequenceTask.from_sequences(
             [scale * one for one in inputs],
             targets,
@@ -370,7 +359,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return washout if self.washout == "auto" else int(self.washout)
 
     def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
-        """Input weights and bias with the smallest one-step error, at the drawn norm."""
+        """Solve for the smallest one-step error, at the norm of the drawn weights."""
         u = np.column_stack([drawn.weights, drawn.bias])
         scale = float(np.linalg.norm(u))
         u /= scale
@@ -406,14 +395,14 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             washout = memory
 
     def _room(self, memory: int, longest: np.ndarray) -> int:
-        """A washout that leaves enough steps to read."""
+        """Return a washout that leaves enough steps to read."""
         return min(memory, max(len(longest) // 4, 1))
 
     def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         return np.concatenate([states, x], axis=-1) if self._sees else states
 
     def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
-        """Features of the readout along one sequence, starting at rest."""
+        """Return features of the readout along one sequence, starting at rest."""
         return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
 
     def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
@@ -442,14 +431,10 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self._latest = self._last_long([len(one) for one in targets])
         self.state_ = run.features[self._latest][-1, : self.driven_.n_neurons].copy()
         if self.washout == "auto" and run.memory > run.skipped:
-            said = f"the network remembers more than {run.skipped} samples, a quarter of"
-            cure = "use longer series, a larger `leak` or a smaller `spectral_radius`"
-            warnings.warn(
-                f"{said} the longest of `{self._given_name}`, so results depend on where "
-                f"they begin; {cure}.",
-                UserWarning,
-                stacklevel=6,
-            )
+            what = f"the network remembers more than {run.skipped} samples, a quarter of "
+            what += f"the longest of `{self._given_name}`, so results depend on where they "
+            what += "begin; use longer series, a larger `leak` or a smaller "
+            warnings.warn(f"{what}`spectral_radius`.", UserWarning, stacklevel=6)
         errors = [
             y[run.skipped :] - self._read_features(rows[run.skipped :])
             for rows, y in zip(run.features, targets, strict=True)
@@ -457,18 +442,16 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
 
     def _last_long(self, lengths: list[int]) -> int:
-        """The last sequence longer than the washout; warns about shorter ones."""
+        """Return the last sequence longer than the washout; warn about shorter ones."""
         long = [index for index, n in enumerate(lengths) if n > self.washout_]
         wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
         check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
         if len(long) < len(lengths):
-            short = f"{len(lengths) - len(long)} of {len(lengths)} sequences"
-            warnings.warn(
-                f"`{self._given_name}` has {short} that are shorter than the washout of "
-                f"{self.washout_} samples; they are not used.",
-                UserWarning,
-                stacklevel=4,
+            what = f"{len(lengths) - len(long)} of {len(lengths)} sequences that are "
+            what += (
+                f"shorter than the washout of {self.washout_} samples; they are not used"
             )
+            warnings.warn(f"`{self._given_name}` has {what}.", UserWarning, stacklevel=4)
         return long[-1]
 
     def _solve_readout(self) -> None:
@@ -481,27 +464,25 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _searched(
         self, inputs: list, targets: list, setting: dict[str, float], seed: int
     ) -> dict[str, float]:
-        """The setting whose *drawn* network does best on held-out blocks."""
-        every = [
-            dict(zip(GRID, one, strict=True)) for one in itertools.product(*GRID.values())
-        ]
+        """Return the setting whose *drawn* network does best on held-out blocks."""
+        every = list(itertools.product(*GRID.values()))
         order = np.random.default_rng([seed, 1]).permutation(len(every))
-        if self.reservoir is not None:  # it has its own leak and radius
-            fixed = {name: setting[name] for name in ("spectral_radius", "leak")}
-            every = [one | fixed for one in every]
-        candidates = [setting, *(every[i] for i in order)][: int(self.search)]
+        # A given network has its own leak and radius.
+        own = () if self.reservoir is None else ("spectral_radius", "leak")
+        fixed = {name: setting[name] for name in own}
+        tried = (dict(zip(GRID, every[i], strict=True)) | fixed for i in order)
+        candidates = [setting, *tried][: int(self.search)]
         scores = []
         for index, one in enumerate(candidates):
             tell(f"setting {index + 1} of {len(candidates)}")
             drawn = self._drawn(one, inputs[0].shape[1], seed)
             scores.append(self._choose_ridge(self._drive(drawn, inputs, targets))[0])
-        own = () if self.reservoir is None else ("spectral_radius", "leak")
         names = {k: [one[k] for one in candidates] for k in GRID if k not in own}
         self.search_results_ = {**names, "score": scores}
         return candidates[int(np.argmax(scores))]
 
     def _choose_ridge(self, run: _Driven) -> tuple[float, float]:
-        """The best score on held-out blocks, and its penalty."""
+        """Return the best score on held-out blocks, and its penalty."""
         scores = np.zeros(len(RIDGES))
         for index, part in _blocks([len(one) for one in run.targets], run.skipped):
             held = run.features[index][part], run.targets[index][part]
@@ -514,7 +495,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """Negative squared error of each readout on a block."""
+        """Return the negative squared error of each readout on a block."""
         made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
         return -((made - run.targets[index][part]) ** 2).sum((1, 2))
 
@@ -542,7 +523,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return found
 
     def _shown(self, made: np.ndarray) -> np.ndarray:
-        """Predictions in the units and shape of the fitted targets."""
+        """Return predictions in the units and shape of the fitted targets."""
         made = self._y_scale.up(made)
         return made[..., 0] if self._flat else made
 
@@ -596,7 +577,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     # Updates
 
     def _stream(self, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Readout values along inputs, and the final state, in constant memory."""
+        """Return readout values along inputs, and the final state, in constant memory."""
         found = np.empty((len(x), len(self.intercept_)))
         for start in range(0, len(x), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -785,12 +766,11 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         if several:
             alone = state is None and not return_state
             check.must(alone, "x", "be one sequence to start from a state", "a list")
-        n = self.driven_.n_neurons
-        start = check.host_array(
-            np.zeros(n) if state is None else state, "state", ndim=(1,)
-        )
-        fits, wanted = start.shape == (n,), f"have shape ({n},)"
-        check.must(fits, "state", wanted, f"shape {start.shape}")
+        start = np.zeros(self.driven_.n_neurons)
+        if state is not None:
+            shape, start = start.shape, check.host_array(state, "state", ndim=(1,))
+            fits, wanted = start.shape == shape, f"have shape {shape}"
+            check.must(fits, "state", wanted, f"shape {start.shape}")
         found = [self._stream(self._x_scale.down(one), start) for one in inputs]
         made = [self._shown(values) for values, _ in found]
         if several:
@@ -798,7 +778,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return (made[0], found[0][1]) if return_state else made[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions after the washout of each sequence; 1 is best.
+        """Return R² of the predictions after the washout of each sequence; 1 is best.
 
         ``X`` and ``y`` are as in ``fit``; ``sample_weight`` is ignored.
         """
@@ -861,17 +841,15 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         """
         self._check_parameters()
         found = check_sequences(series, "series")
-        flat = np.ndim(_first(series)) == 1
         shortest = min(map(len, found))
-        wanted = "have at least 3 samples per series"
-        check.must(shortest >= 3, "series", wanted, shortest)
+        check.must(shortest >= 3, "series", "have at least 3 samples per series", shortest)
         with self._all_or_nothing():
-            self._flat, self._names = flat, _names(series)
+            self._flat, self._names = np.ndim(_first(series)) == 1, _names(series)
             self._x_scale = self._y_scale = Scale.of(found, "series")
             self.n_channels_in_ = found[0].shape[1]
             if exog is not None:
                 known = Scale.of(check_sequences(exog, "exog"), "exog")
-                self._x_scale = self._y_scale.beside(known)
+                self._x_scale = self._y_scale.joined(known)
             inputs, targets = self._scaled(found, exog)
             self._largest = max(float(np.abs(one).max()) for one in targets)
             self._fit(inputs, targets)
@@ -879,7 +857,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
-        """Inputs (a sample, and known inputs of the next) and targets (the next sample)."""
+        """Return inputs (a sample and exog of the next) and targets (the next sample)."""
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
         inputs = [one[:-1] for one in z]
@@ -910,7 +888,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
-        """Learn the samples after those learnt last, like `SequenceRegressor.update`.
+        """Learn the samples that follow, step by step, like `SequenceRegressor.update`.
 
         ``forecast`` then starts after the last of them. ``exog`` are known inputs of these
         samples. Returns the prediction for each sample before it was learnt.
@@ -959,7 +937,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         level: float = 0.9,
         rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
+        """Return lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
 
         Each of ``n_paths`` forecasts gets noise as large as the one-step error in training,
         at its start and at every step; the share ``level`` of them lies between the bounds.
@@ -979,7 +957,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _begin(
         self, n_steps: Any, context: Any, exog: Any, n_paths: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """States and inputs (n_lanes, …) at the start, and known inputs (n_steps, …)."""
+        """Return states and inputs (n_lanes, …) at the start, known inputs (n_steps, …)."""
         check_is_fitted(self)
         n_steps, n_lanes = check.count(n_steps, "n_steps"), n_paths or 1
         seen = np.empty((0, self.n_channels_in_))
@@ -1012,7 +990,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         n_steps: int,
         noise: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """Predictions (n_steps, n_lanes, n_channels), NaN where all lanes diverged."""
+        """Return predictions (n_steps, n_lanes, n_channels), NaN after divergence."""
         limit, n = _DIVERGED * self._largest, len(self.residual_)
         found = np.full((n_steps, len(x), n), np.nan)
         alive = np.arange(len(x))
@@ -1025,13 +1003,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             if not good.all():
                 alive, states, made = alive[good], states[good], made[good]
                 if noise is None or not len(alive):
-                    loop = "the closed loop left the range of the training series"
-                    place = f"at step {index + 1} of {n_steps}; it is NaN from there"
-                    cure = "Check the units of `context`, or use more neurons, a larger "
-                    cure += "`ridge` or another `random_state`"
-                    warnings.warn(
-                        f"{loop} {place}. {cure}.", DivergenceWarning, stacklevel=3
-                    )
+                    what = "the closed loop left the range of the training series at step "
+                    what += f"{index + 1} of {n_steps}; it is NaN from there. Check the "
+                    what += "units of `context`, or use more neurons, a larger `ridge` or "
+                    what += "another `random_state`."
+                    warnings.warn(what, DivergenceWarning, stacklevel=3)
                     break
             found[index, alive] = made
             x = made
@@ -1043,28 +1019,24 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """How long closed loops of each readout stay near a held-out block."""
+        """Score how long closed loops of each readout stay near a held-out block."""
         driven, x, y = run.network, run.inputs[index], run.targets[index]
-        length = part.stop - part.start
-        begins = np.unique(
-            np.linspace(part.start, part.stop - max(length // 2, 1), _N_STARTS).astype(int)
-        )
-        n_steps = part.stop - int(begins[-1])
-        n_ridges, n_channels = len(V), y.shape[1]
+        last = part.stop - max((part.stop - part.start) // 2, 1)
+        begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
+        n_steps, n_ridges, n_channels = part.stop - last, len(V), y.shape[1]
         states = run.features[index][None, begins, : driven.n_neurons]
         states = np.repeat(states, n_ridges, axis=0)
         now = np.repeat(x[None, begins], n_ridges, axis=0)
         score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
-        for index in range(n_steps):
-            made = np.clip(
-                self._features(states, now) @ V + c[:, None], -1e6, 1e6
-            )  # a diverged loop has no score from there on, but must not overflow
-            error = np.sqrt(((made - y[begins + index]) ** 2).mean(2)) / VALID
+        for step in range(n_steps):
+            # A diverged loop has no score from there on, but must not overflow.
+            made = np.clip(self._features(states, now) @ V + c[:, None], -1e6, 1e6)
+            error = np.sqrt(((made - y[begins + step]) ** 2).mean(2)) / VALID
             valid &= error <= 1
             score += (valid * (1 - error**2)).sum(1)
-            if not valid.any() or index + 1 == n_steps:
+            if not valid.any() or step + 1 == n_steps:
                 break
-            extra = x[begins + index + 1, n_channels:]
+            extra = x[begins + step + 1, n_channels:]
             extra = np.broadcast_to(extra, (n_ridges, *extra.shape))
             now = np.concatenate([made, extra], axis=2)
             lanes = n_ridges * len(begins)
@@ -1080,7 +1052,7 @@ def _pairs(x: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _blocks(lengths: list[int], skipped: int) -> list[tuple[int, slice]]:
-    """Blocks to hold out in turn, at least two, as (sequence, steps)."""
+    """Return blocks to hold out in turn, at least two, as (sequence, steps)."""
     steps = [max(length - skipped, 0) for length in lengths]
     counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
     if sum(counts) < 2:
@@ -1101,17 +1073,15 @@ def _first(value: Any) -> Any:
 
 
 def _names(value: Any) -> list[str] | None:
-    """Column names of a table; None for an array."""
+    """Return the column names of a table; None for an array."""
     columns = getattr(_first(value), "columns", None)
     return None if columns is None else [str(one) for one in columns]
 
 
 def _check_whole(made: Any) -> None:
     """Refuse inconsistent parts of a file."""
-    driven, sums = made.driven_, made._sums
-    n = driven.n_neurons
-    n_inputs = len(made._x_scale.mean)
-    n_targets = len(made.intercept_)
+    driven, sums, n = made.driven_, made._sums, made.driven_.n_neurons
+    n_inputs, n_targets = len(made._x_scale.mean), len(made.intercept_)
     n_features = n + (n_inputs if made._sees else 0)
     fits = (
         driven.weights.shape == (n, n_inputs)

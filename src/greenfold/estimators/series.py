@@ -20,6 +20,7 @@ from .._base import checks as check
 from .._base.arrays import (
     batches,
     content_hashes,
+    in_chunks,
     is_array,
     like,
     namespace,
@@ -73,11 +74,25 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     if getattr(X, "ndim", 2) > 3:
         wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
         raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
+    if gaps:
+        return _read_array(estimator, X, fitting, options)
+    cube = _read_finite(estimator, X, fitting, options)
+    if fitting:
+        _check_sizes(cube)
+    return cube
+
+
+def _read_finite(
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+) -> np.ndarray:
+    """`_read_array` that refuses NaN, with a better message than scikit-learn's."""
+    try:
+        return _read_array(estimator, X, fitting, {**options, "ensure_all_finite": True})
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
     cube = _read_array(estimator, X, fitting, options)
-    if not gaps:
-        _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
-        if fitting:
-            _check_sizes(cube)
+    _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
     return cube
 
 
@@ -118,9 +133,10 @@ def _is_other_length(estimator: Any, X: Any) -> bool:
 
 def _takes(estimator: Any, n_steps: int) -> bool:
     """Whether features are pooled over time, on time scales that suit this length."""
+    if not estimator._takes_any_length:
+        return False
     n, far = estimator.n_features_in_, _OTHER_LENGTHS
-    near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
-    return estimator._takes_any_length and near
+    return n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
 
 
 def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
@@ -314,7 +330,7 @@ def _brought(estimator: Any, y: Any) -> Any:
     check.require(
         y is not None, f"{name} requires y to be passed, but the target y is None."
     )
-    y = check.unmasked(host_labels(y), "y")
+    y = check.unmasked(host_labels(y) if in_chunks(y) else y, "y")
     return to_host(y) if is_array(y) else y
 
 

@@ -146,11 +146,14 @@ class ClassMoments:
                 for row in rows[part].tolist():  # numbered as by the caller
                     check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
-            square = f"`X` holds values of size {largest:.3g}, whose squares leave floating"
-            fits = 1e-140 < largest < 1e140 or largest == 0
             # One class may have much smaller values than the others.
-            fits = fits or largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X))))
-            check.require(fits, f"{square} point; rescale the series.")
+            if (
+                not 1e-140 < largest < 1e140
+                and largest
+                and not (largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X)))))
+            ):
+                size = f"`X` holds values of size {largest:.3g}, whose squares leave"
+                raise ValueError(f"{size} floating point; rescale the series.")
             if weights is None:
                 each, count = None, float(flat.shape[0])
                 mean = xp.mean(flat, axis=0)

@@ -1,4 +1,4 @@
-"""Maxima on the unit sphere: of quadratic functions exactly, of others by ascent.
+"""Quadratic functions on the unit sphere, solved exactly.
 
     maximise  b·v − ½ vᵀ Q v   over ‖v‖ = 1
 
@@ -12,17 +12,15 @@ q_1 and there is no root: then λ = q_1, and v is completed to unit norm along w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
-from scipy.optimize import minimize
 
 from .._base import checks as check
 from .covariances import Factored, Symmetric, root
-from .margins import SoftMargin
 
 #: Eigenvalues closer to the smallest one than this share of the largest form one cluster: a
 #: symmetric eigensolver resolves no better.
@@ -38,8 +36,6 @@ _FEW = 64
 #: Number of factorisations before eigenvalues are the better way, and the relative error of
 #: ‖v‖ at which to stop: the last Newton step squares it.
 _MAX_FACTORS, _ON_SPHERE = 6, 1e-9
-#: Value where a network diverges, in units of the terms of κ at the start.
-_WALL = 10.0
 
 
 @dataclass(frozen=True)
@@ -229,19 +225,24 @@ class KernelQuadratic:
         """The maximisers from the eigenvalues of Lᵀψ L, precise to rounding of the largest.
 
         If a network amplifies strongly, the relevant eigenvalues are smaller than that.
-        Then use the singular values of ψ^½ L, whose squares they are.
+        Then use the singular values of ψ^½ L, whose squares they are. An ascent that has
+        needed them once does not try again without.
         """
+        alone, last = len(etas) == 1, self._last
+        if alone and not last["resolved"]:
+            return self._by_singular_values(L, etas)
         Q, b = gram(L, self.psi), L.T @ self.mu
-        if len(etas) == 1:
+        if alone:
             v = self._by_factors(b, etas[0] * Q)
             if v is not None:
                 return v[None]
         values, vectors = np.linalg.eigh(Q)
         found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
-        self._last[:] = found.multiplier[:1]
+        last["multiplier"] = float(found.multiplier[0])
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
+        last["resolved"] = not alone
         return self._by_singular_values(L, etas)
 
     def _by_factors(self, b: np.ndarray, Q: np.ndarray) -> np.ndarray | None:
@@ -251,8 +252,8 @@ class KernelQuadratic:
         In an ascent two or three factorisations suffice, each at a twentieth of the cost
         of eigenvalues.
         """
-        multiplier = float(self._last[0])
-        if not np.isfinite(multiplier):
+        multiplier = self._last["multiplier"]
+        if multiplier is None:
             multiplier = -float(np.linalg.norm(b))
         factorise, solve = get_lapack_funcs(("potrf", "trtrs"), (Q,))
         limit = np.sqrt(_RESOLVED * float(np.diag(Q).max(initial=0.0)))
@@ -268,16 +269,16 @@ class KernelQuadratic:
             if not size:
                 return None
             if abs(size - 1) <= _ON_SPHERE:
-                self._last[0] = multiplier
+                self._last["multiplier"] = multiplier
                 return v / size
             slope, _ = solve(factor, v, lower=1)
             multiplier += (1 - size) * size**2 / float(slope @ slope)
         return None
 
     @cached_property
-    def _last(self) -> np.ndarray:
-        """The multiplier of the last call; NaN before the first."""
-        return np.array([np.nan])
+    def _last(self) -> dict[str, Any]:
+        """The multiplier of the last call, and whether eigenvalues could resolve it."""
+        return {"multiplier": None, "resolved": True}
 
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
         factor, white, rest = self.root_of_psi
@@ -342,107 +343,3 @@ def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
     for _ in range(2):  # twice is enough for orthogonality to rounding
         vector = vector - basis @ (basis.T @ vector)
     return vector / np.linalg.norm(vector)
-
-
-# Ascent
-
-
-class Search:
-    """The outcome of a search."""
-
-    status: str
-
-    def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, if this was part of a larger task."""
-        if self.status == "interrupted":
-            raise KeyboardInterrupt
-
-
-@dataclass(frozen=True)
-class Candidate(Search):
-    """The end of one run of a method; its history holds separation and variance."""
-
-    u: np.ndarray
-    v: np.ndarray
-    margin: SoftMargin
-    status: str
-    history: list[tuple[float, float]] = field(default_factory=list)
-    upper_bound: float | None = None
-
-
-class Objective(Protocol):
-    """What an ascent needs from a problem."""
-
-    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal v, κ, and ∂κ/∂u at that v, for u of shape (n_neurons, n_channels)."""
-        ...
-
-
-class _Stopped(Exception):
-    """Carries a status through the minimiser, which would finish its line search."""
-
-
-def ascend(
-    objective: Objective,
-    u: np.ndarray,
-    *,
-    max_iter: int,
-    tol: float,
-    scale: Any = None,
-    reach: float = 1.0,
-) -> Candidate:
-    """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.
-
-    By the envelope theorem the gradient of F is ∂κ/∂u at the optimal readout v, which each
-    evaluation solves exactly. F is extended to all of space as F(w/‖w‖), so a quasi-Newton
-    method for free variables works on the sphere.
-
-    ``max_iter`` counts the evaluations after the first; ``tol`` is the relative change of κ
-    per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
-    rows of u, and ``reach`` is the length of the first trial step in these units: near an
-    optimum, a step of one would leave it and cost evaluations.
-    """
-    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
-    best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
-    history: list[tuple[float, float]] = []
-    # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
-    # use the terms of κ at the start as the unit.
-    unit = 0.0
-
-    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, unit
-        if len(history) > max_iter:
-            raise _Stopped("max_iterations")
-        flat = units * flat
-        norm = np.linalg.norm(flat)
-        point = (flat / norm).reshape(u.shape)
-        try:
-            v, margin, gradient = objective.evaluate(point)
-        except KeyboardInterrupt:
-            raise _Stopped("interrupted") from None
-        except FloatingPointError:
-            # An integrated network may diverge at a projection on the way, where there is
-            # no κ. Return a high value, so that the line search turns back.
-            if best is None:
-                raise
-            history.append(history[-1])
-            return _WALL - best[2].value / unit, np.zeros_like(flat)
-        if best is None or margin.value > best[2].value:
-            best = point, v, margin
-        history.append((best[2].separation, best[2].variance))
-        if not unit:
-            unit = abs(margin.separation) + abs(margin.variance) or 1.0
-        tangent = gradient - (gradient * point).sum() * point
-        return -margin.value / unit, -units * tangent.ravel() / (norm * unit)
-
-    status = "converged"
-    try:
-        options = {"maxfun": max_iter + 2, "maxiter": max_iter + 2, "maxcor": 20}
-        options |= {"ftol": tol, "gtol": 0.0}
-        start = u.ravel() / units
-        minimize(negative, start, jac=True, method="L-BFGS-B", options=options)
-    except _Stopped as stopped:
-        status = str(stopped)
-    if best is None:
-        raise KeyboardInterrupt
-    return Candidate(*best, status, history)

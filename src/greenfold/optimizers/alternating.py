@@ -12,9 +12,9 @@ import numpy as np
 from scipy.optimize import root
 
 from ..math.margins import SoftMargin
-from ..math.sphere import Candidate, maximize_on_sphere
+from ..math.sphere import maximize_on_sphere
 from ..unfolding.unfolding import Unfolding
-from .linear import LinearProblem
+from .linear import Candidate, LinearProblem
 from .nonlinear import NonlinearProblem
 
 #: Relative gain of κ below which a round of the quadratic problem has saturated.

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import block_diag, eigh, get_lapack_funcs, qr
 from scipy.optimize import minimize
 
 from ..math.covariances import root
@@ -34,13 +34,28 @@ AMPLIFIED = 1e3
 #: Number of random inputs that find steep directions, and the share in a smoothed maximum
 #: below which a direction is left out.
 _PROBES, _NEGLIGIBLE = 64, 1e-9
+#: Rounding of a difference, as a share of that of a sum of Green's functions.
+_SHARE = 1 / 8
 #: Relative error of an eigenvalue, and how many to compute for a large network.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
 _NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 300, 1e-7
+#: Products per Newton step of several readouts, above which smoothing takes less time.
+_NEWTON_PRODUCTS = 2e9
+#: Where the central path begins, in units of the bound: t and ℓ, and positive variables
+#: as a share of that.
+_FAR, _INSIDE = 2.0, 0.9
+#: How far below the goal the path stops, relative, as its value is rounded; and, if it has
+#: no lowest value, in units.
+_REACHED, _DEEP = 1e-9, 1e6
+#: A node is cut if it is above the goal by this multiple of what it may still fall.
+_CUT = 10
 #: Smallest share and largest number of directions to start from; angles between the leading
 #: two in units of theirs, and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
+#: Gap below which pairs count as equal, tolerance up to which that is looked for, and
+#: products per Newton step up to which it is.
+_EQUAL, _CLOSE, QUICK = 1e-6, 1e-4, 4e7
 #: Evaluations in t alone.
 _AT_EVALUATIONS = 150
 
@@ -186,21 +201,23 @@ class Squares:
 
 
 class Sectors:
-    """(x·u)(y·u) ≥ 0 for rows of x and y (n_sectors, n): R = Σγ sym(x yᵀ), γ ≥ 0."""
+    """(x·w)(y·w) ≥ 0 of w = (v, u), for rows of x and y: R = Σγ sym(x yᵀ), γ ≥ 0.
+
+    Rows (n_sectors, n_outputs + n) reach over readout and input projection, of one part.
+    """
 
     is_signed = True
 
     def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
         self.x, self.y, self.n_variables = x, y, len(x)
 
-    def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add Σγ sym(x yᵀ), at no price."""
+    def matrix(self, z: np.ndarray) -> np.ndarray:
+        """R, over v and u."""
         made = (self.x.T * z) @ self.y
-        H += (made + made.T) / 2
-        return 0.0
+        return (made + made.T) / 2
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """(x·u)(y·u) of the vectors."""
+        """(x·w)(y·w) of the vectors w."""
         return ((self.x @ V) * (self.y @ V)) @ share
 
 
@@ -216,28 +233,54 @@ class _Linearised:
         self.responses = Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
         each = zip(kernels, self.spreads, strict=True)
         self.constant = sum(0.5 * float(a @ s) for a, s in each)
-        rounded = zip(parts, gradients, strict=True)
-        self.rounding = sum(part.rounding(d) for part, d in rounded)
+        # Of G(d), and of the difference d.
+        rounded = zip(parts, gradients, self.spreads, strict=True)
+        self.rounding = sum(p.rounding(abs(d) + _SHARE * abs(s)) for p, d, s in rounded)
+        #: What sectors add over v and u.
+        self.joint: np.ndarray | None = None
 
     @cached_property
     def _squares(self) -> np.ndarray:
         """GᵀG of parts without noise."""
         return np.stack([m.T @ m for m in self.responses.formed()])
 
+    def drive(self, flat: np.ndarray) -> np.ndarray:
+        """G(d_j), and what sectors add to it, times directions in columns."""
+        states = self.responses.drive(flat)
+        if self.joint is not None:
+            states = states + self.joint[: -len(flat), -len(flat) :] @ flat
+        return states
+
     def damped(self, t: np.ndarray, states: np.ndarray) -> np.ndarray:
         """(t_j + ηP_j)⁻¹ applied to states (n_parts, n_outputs, k)."""
+        if self.joint is not None:
+            part, n = self._parts[0], states.shape[1]
+            A = (t[0] - part.floor) * np.eye(n) - self.joint[:n, :n]
+            if part.covariance is not None:
+                A += part.eta * (part.covariance + part.covariance.T) / 2
+            values, vectors = np.linalg.eigh(A)
+            values -= _ROUNDING * np.sqrt(n) * np.abs(values).max()
+            # Without a positive matrix there is no bound.
+            values = np.where(values > 0, values, np.nan)
+            return (vectors / values) @ (vectors.T @ states)
         each = zip(self._parts, t, states, strict=True)
         return np.stack([part.damped(one, y) for part, one, y in each])
 
     def spectrum(
-        self, t: np.ndarray, z: np.ndarray, constraints: Sequence[Constraint], k: int | None
+        self,
+        t: np.ndarray,
+        z: np.ndarray,
+        constraints: Sequence[Constraint | Sectors],
+        k: int | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The last k eigenvalues, or all, ascending, with vectors; and ρ."""
         if self.responses.is_large and not constraints:
             k = _LARGE_SPECTRUM if k is None else k
             return *self.responses.largest(lambda y: self.damped(t, y), k), 0.0
         matrices = self.responses.formed()
-        if any(part.is_noisy for part in self._parts):
+        if self.joint is not None or any(part.is_noisy for part in self._parts):
+            if self.joint is not None:
+                matrices = self.drive(np.eye(matrices.shape[2]))
             damped = self.damped(t, matrices)
             H = np.einsum("jon,jom->nm", matrices, damped, optimize=True)
             H = (H + H.T) / 2
@@ -245,9 +288,15 @@ class _Linearised:
             H = np.tensordot(1 / t, self._squares, axes=1)
         price, start = 0.0, 0
         for one in constraints:
+            if isinstance(one, Sectors):
+                continue
             price += one.add(H, z[start : start + one.n_variables])
             start += one.n_variables
         n = len(H)
+        if self.joint is not None:
+            H += self.joint[-n:, -n:]
+            if np.isnan(H).any():
+                return np.full(1, np.inf), np.eye(n)[:, :1], price
         if not np.isfinite(H).all():
             raise OverflowError("the squares of the response exceed floats; scale it down.")
         subset = None if k is None or k >= n else [n - k, n - 1]
@@ -258,106 +307,255 @@ class _Linearised:
         return values, vectors, price
 
 
-class _Block:
-    """M = [[s − ηP, G(d)], [G(d)ᵀ, R − s]] as its constant part and slopes by coordinates.
+@dataclass(frozen=True)
+class _Part:
+    """G(d) of one readout as a constant part minus slopes by coordinates of the kernel.
 
-    The coordinates are those of the kernel, then s, then z, then −λ, so λ − M is minus the
-    whole. ``curvature`` is that of (η/2) aᵀψa.
+    ``noise`` is ηP, or None if it is zero. ``curvature`` is that of (η/2) aᵀψa.
     """
 
-    def __init__(self, part: LinearProblem, metric: Metric) -> None:
-        n, n_inputs = part.system.n_outputs, part.system.n_inputs
-        n_channels = part.stimuli.n_channels
+    constant: np.ndarray
+    slopes: np.ndarray
+    curvature: np.ndarray
+    noise: np.ndarray | None
 
-        def off_diagonal(d: np.ndarray) -> np.ndarray:
-            made = np.zeros((n + n_inputs * n_channels,) * 2)
-            response = Responses([part.response_sum(d)], n_channels, n_inputs)
-            made[:n, n:] = response.formed()[0]
-            return made + made.T
+    @classmethod
+    def of(cls, part: LinearProblem, metric: Metric) -> _Part:
+        """The part in coordinates of its metric."""
+        n_channels, n_inputs = part.stimuli.n_channels, part.system.n_inputs
+
+        def response(d: np.ndarray) -> np.ndarray:
+            return Responses([part.response_sum(d)], n_channels, n_inputs).formed()[0]
 
         spreads = part.eta * (part.stimuli.psi @ metric.inverse)
-        self.n_outputs, self.curvature = n, metric.inverse.T @ spreads
-        self.constant = off_diagonal(part.stimuli.mu)
-        if part.covariance is not None:
-            self.constant[:n, :n] -= part.eta * (part.covariance + part.covariance.T) / 2
-        shift = np.diag(np.repeat([1.0, -1.0], [n, len(self.constant) - n]))
-        self.slopes = np.stack([*(-off_diagonal(d) for d in spreads.T), shift])
+        constant, P = response(part.stimuli.mu), part.covariance
+        slopes = np.zeros((0, *constant.shape))
+        if spreads.size:
+            slopes = np.stack([response(d) for d in spreads.T])
+        noise = None if P is None else part.eta * (P + P.T) / 2
+        return cls(constant, slopes, metric.inverse.T @ spreads, noise)
 
-    def complete(self, constraints: Sequence[Constraint]) -> tuple[np.ndarray, np.ndarray]:
-        """All slopes, including those of z and λ, and the prices of z."""
-        n, size = self.n_outputs, len(self.constant)
-        made, prices = [], []
-        for one in constraints:
-            for z in np.eye(one.n_variables):
-                R = np.zeros((size - n, size - n))
-                prices.append(one.add(R, z))
-                made.append(np.pad(R, (n, 0)))
-        return np.stack([*self.slopes, *made, -np.eye(size)]), np.array(prices)
+    def in_units(self, unit: float) -> _Part:
+        """The same with kernels in units of √unit, and all else in units."""
+        noise = None if self.noise is None else self.noise / unit
+        slopes = self.slopes / np.sqrt(unit)
+        return _Part(self.constant / unit, slopes, self.curvature, noise)
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """W_j with A_j⁻¹ = W_jᵀW_j (a number if A_j is), W_jG_j, L with C⁻¹ = LLᵀ, log det."""
+
+    W: list[np.ndarray]
+    WG: list[np.ndarray]
+    L: np.ndarray
+    log_det: float
+
+
+def _apply(W: np.ndarray, to: np.ndarray) -> np.ndarray:
+    return W @ to if W.ndim else W * to
 
 
 class _CentralPath:
-    """Newton's method on min linear·x + ½ xᵀ quadratic x, −(M0 + Σ x_i M_i) ⪰ 0, x_+ ≥ 0.
+    """Newton's method on the bound as a problem with a semi-definite constraint.
 
-    ``is_positive`` marks x_+. The barrier is −log det − Σ log x_+.
+        min ½Σt_j + ½ρ(z) + ½ℓ + ½Σ c_jᵀc_j   over   S = [[A, −G], [−Gᵀ, ℓ − R]] ⪰ 0
+
+    with A = diag(t_j + ηP_j), G = (G_1, …) stacked, G_j = G(d_j) linear in the coordinates
+    c_j of a kernel. Ridge regression has A_j = 2λ, without t_j. Sectors add −R_vv to A and
+    R_vu to G. The barrier is −log det S − Σ log x_+.
+
+    With C = ℓ − R − GᵀA⁻¹G = (LLᵀ)⁻¹, A⁻¹ = WᵀW and g = WᵀWGL, the inverse of S is KKᵀ,
+    with K = (g, L), plus A⁻¹ on the readouts. So tr S⁻¹S_iS⁻¹S_k of two slopes of S is
+    ⟨T_i, T_k⟩ + 2⟨e_i, e_k⟩ + ⟨Q_i, Q_k⟩ with T_i = KᵀS_iK, e_i = W(S_iK)_v and
+    Q_i = W(S_i)_vvWᵀ, and tr S⁻¹S_i = tr T_i + tr Q_i.
     """
 
     def __init__(
         self,
-        x: np.ndarray,
-        linear: np.ndarray,
-        quadratic: np.ndarray,
-        M0: np.ndarray,
-        slopes: np.ndarray,
-        is_positive: np.ndarray,
+        parts: list[_Part],
+        constraints: Sequence[Constraint | Sectors],
+        *,
+        is_free: bool,
     ) -> None:
-        self.x, self.linear, self.quadratic = x, linear, quadratic
-        self.M0, self.slopes, self.is_positive = M0, slopes, is_positive
-        self.n_barrier = len(M0) + int(is_positive.sum())
-        self.last = 0.1 / len(M0)
-        factor = self._factor(x)
-        assert factor is not None
-        self.factor = factor
+        self.parts, self._is_free, self.n_free = parts, is_free, is_free * len(parts)
+        n_outputs, self._n = parts[0].constant.shape
+        self.ends = np.cumsum([len(one.slopes) for one in parts] + [self.n_free])
+        self._sectors, made, prices = None, [np.zeros((0, self._n, self._n))], []
+        for one in constraints:
+            if isinstance(one, Sectors):
+                self._sectors = one
+                prices += [0.0] * one.n_variables
+                continue
+            R = np.zeros((one.n_variables, self._n, self._n))
+            prices += [one.add(own, z) for own, z in zip(R, np.eye(len(R)), strict=True)]
+            made.append(R)
+        self._R = np.concatenate(made)
+        signs = [np.full(one.n_variables, one.is_signed) for one in constraints]
+        self.is_positive = np.concatenate(
+            [np.zeros(self.ends[-1], bool), *signs, np.zeros(1, bool)]
+        )
+        size, rank = len(self.is_positive), self.ends[-2]
+        self.linear = np.full(size, 0.5)
+        self.linear[:rank] = 0
+        self.linear[self.ends[-1] : -1] = 0.5 * np.array(prices)
+        self.quadratic = np.zeros((size, size))
+        self.quadratic[:rank, :rank] = block_diag(*(one.curvature for one in parts))
+        self.n_barrier = self._n + int(self.is_positive.sum())
+        self.n_barrier += is_free * n_outputs * len(parts)
 
-    def _factor(self, x: np.ndarray) -> np.ndarray | None:
-        """Cholesky factor of the slack; None outside the feasible set."""
+    def split(self, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """Coordinates of the kernels, t, and z."""
+        *coordinates, t, z = np.split(x[:-1], self.ends)
+        return coordinates, t, z
+
+    def begin(self, coordinates: list[np.ndarray], z: np.ndarray) -> bool:
+        """Start at these kernels, far inside; False where rounding leaves no such start.
+
+        There t_j and ℓ are nearly central, so few steps lead to the path.
+        """
+        x = np.concatenate([*coordinates, np.full(self.n_free, _FAR), z, [0.0]])
+        x[self.is_positive] = _INSIDE * _FAR / max(1, self.is_positive.sum())
+        H = self._blocks(x)[2]
+        for A, G in zip(*self._blocks(x)[:2], strict=True):
+            H = H + G.T @ (np.linalg.solve(A, G) if A.ndim else G / A)
+        x[-1] = float(np.linalg.eigvalsh(H)[-1]) + _FAR
+        found = self._factor(x)
+        if found is None:
+            return False
+        self.x, self.factors, self.last = x, found, _FAR / self.n_barrier
+        return True
+
+    def _blocks(
+        self, x: np.ndarray
+    ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+        """A_j, as numbers where possible, G_j, and R."""
+        coordinates, t, z = self.split(x)
+        if not self._is_free:
+            t = np.zeros(len(self.parts))
+        pairs = list(zip(self.parts, coordinates, strict=True))
+        G = [one.constant - np.tensordot(c, one.slopes, axes=1) for one, c in pairs]
+        A = [
+            np.asarray(s) if one.noise is None else _shifted(one.noise, s)
+            for one, s in zip(self.parts, t, strict=True)
+        ]
+        R = np.tensordot(z[: len(self._R)], self._R, axes=1)
+        if self._sectors is not None:
+            joint, n = self._sectors.matrix(z[len(self._R) :]), len(G[0])
+            own = (
+                A[0] - joint[:n, :n] if A[0].ndim else _shifted(-joint[:n, :n], float(A[0]))
+            )
+            A, G = [own], [G[0] + joint[:n, n:]]
+            R = R + joint[n:, n:]
+        return A, G, R
+
+    def _factor(self, x: np.ndarray) -> _Factors | None:
+        """Factors of the slack; None outside the feasible set."""
         if (x[self.is_positive] <= 0).any():
             return None
+        A, G, R = self._blocks(x)
+        C, log_det, W, WG = _shifted(-R, x[-1]), 0.0, [], []
         try:
-            return np.linalg.cholesky(-(self.M0 + np.tensordot(x, self.slopes, axes=1)))
+            for one, response in zip(A, G, strict=True):
+                if one.ndim:
+                    factor = np.linalg.cholesky(one)
+                    W.append(_inverse(factor))
+                    log_det += 2 * float(np.log(np.diag(factor)).sum())
+                elif one > 0:
+                    W.append(one**-0.5)
+                    log_det += len(response) * float(np.log(one))
+                else:
+                    return None
+                WG.append(_apply(W[-1], response))
+                C -= WG[-1].T @ WG[-1]
+            factor = np.linalg.cholesky(C)
         except np.linalg.LinAlgError:
             return None
+        log_det += 2 * float(np.log(np.diag(factor)).sum())
+        return _Factors(W, WG, _inverse(factor).T, log_det)
 
-    def _merit(self, x: np.ndarray, factor: np.ndarray, mu: float) -> float:
-        barrier = 2 * np.log(np.diag(factor)).sum() + np.log(x[self.is_positive]).sum()
+    @property
+    def value(self) -> float:
+        """The function that is minimised: no pair is above."""
+        return float(self.linear @ self.x + 0.5 * self.x @ self.quadratic @ self.x)
+
+    def _merit(self, x: np.ndarray, found: _Factors, mu: float) -> float:
+        barrier = found.log_det + np.log(x[self.is_positive]).sum()
         return float(self.linear @ x + 0.5 * x @ self.quadratic @ x - mu * barrier)
 
     @property
-    def inverse(self) -> np.ndarray:
-        """The inverse of the slack; times the barrier, the relaxed (v, u)(v, u)ᵀ."""
-        made = np.linalg.inv(self.factor)
-        return made.T @ made
+    def lifted(self) -> np.ndarray:
+        """The relaxed w wᵀ of w = (v, u), for one readout, up to a factor."""
+        W, L = self.factors.W[0], self.factors.L
+        K = np.vstack([_apply(W.T, self.factors.WG[0] @ L), L])
+        made = K @ K.T
+        n = len(made) - len(L)
+        made[:n, :n] += W.T @ W if W.ndim else W**2 * np.eye(n)
+        return made
 
-    def centre(self, mu: float) -> int:
+    def _barrier(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and second derivatives of the barrier."""
+        found, size = self.factors, len(self.x)
+        L, starts = found.L, [0, *self.ends]
+        gradient, curved = np.zeros(size), np.zeros((size, size))
+        T = np.zeros((size, self._n, self._n))
+        for j, one in enumerate(self.parts):
+            W, k = found.W[j], found.WG[j] @ L
+            own = list(range(starts[j], starts[j + 1]))
+            e, Q = [_apply(W, one.slopes @ L)], []
+            half = k.T @ e[0]
+            T[own] = half + half.transpose(0, 2, 1)
+            if self._is_free:
+                own.append(self.ends[-2] + j)
+                g = _apply(W.T, k)
+                T[own[-1]] = g.T @ g
+                e.append(_apply(W, g)[None])
+                Q.append(W @ W.T if W.ndim else W**2 * np.eye(len(k)))
+            if self._sectors is not None:
+                x, y = self._sectors.x, self._sectors.y
+                n, at = len(k), size - 1 - len(x)
+                K = np.vstack([W.T @ k, L])
+                of_K, of_W = (x @ K, y @ K), (x[:, :n] @ W.T, y[:, :n] @ W.T)
+                T[at:-1] = -_symmetric(*of_K)
+                e += [-0.5 * of_W[k][:, :, None] * of_K[1 - k][:, None] for k in (0, 1)]
+                e[-2:] = [e[-2] + e[-1]]
+                Q += list(-_symmetric(*of_W))
+                own += range(at, size - 1)
+            e = np.concatenate(e).reshape(len(own), -1)
+            curved[np.ix_(own, own)] += 2 * (e @ e.T)
+            if Q:
+                varied = own[-len(Q) :]
+                flat = np.stack(Q).reshape(len(Q), -1)
+                gradient[varied] -= np.einsum("ijj->i", np.stack(Q))
+                curved[np.ix_(varied, varied)] += flat @ flat.T
+        T[self.ends[-1] : self.ends[-1] + len(self._R)] = -(L.T @ self._R @ L)
+        T[-1] = L.T @ L
+        flat = T.reshape(size, -1)
+        curved += flat @ flat.T
+        gradient -= np.einsum("ijj->i", T)
+        plus = self.is_positive
+        inverse = 1 / np.maximum(self.x[plus], 1e-100)  # its square is a number
+        gradient[plus] -= inverse
+        curved[plus, plus] += inverse**2
+        return gradient, curved
+
+    def centre(self, mu: float, goal: float) -> int:
         """Newton steps at one barrier, until they gain a tenth of it at most; their number.
 
-        The first one goes along the path, as it runs at the barrier before.
+        The first one goes along the path, as it runs at the barrier before. They stop at
+        the goal, because a node without any pair in its sectors has no lowest value.
         """
-        plus = self.is_positive
-        self.merit, taken = self._merit(self.x, self.factor, mu), 0
-        while taken < _NEWTON_STEPS:
+        self.merit, taken = self._merit(self.x, self.factors, mu), 0
+        while taken < _NEWTON_STEPS and self.value > goal:
             taken += 1
-            W = self.inverse @ self.slopes
-            barrier = np.einsum("ijj->i", W)
-            turned = W.transpose(0, 2, 1).reshape(len(W), -1)
-            curved = W.reshape(len(W), -1) @ turned.T
-            inverse = 1 / np.maximum(self.x[plus], 1e-100)  # its square is a number
-            barrier[plus] -= inverse
-            curved[plus, plus] += inverse**2
+            barrier, curved = self._barrier()
             gradient = self.linear + self.quadratic @ self.x + mu * barrier
-            along = self.last if taken == 1 else mu
-            hessian = self.quadratic + along * curved
+            hessian = self.quadratic + (self.last if taken == 1 else mu) * curved
             hessian[np.diag_indices_from(hessian)] *= 1 + 1e-13
-            step = -np.linalg.solve(hessian, gradient)
+            try:
+                step = -np.linalg.solve(hessian, gradient)
+            except np.linalg.LinAlgError:  # only rounding is left
+                break
             gain, length, x, merit = float(-gradient @ step), 1.0, self.x, self.merit
             while not self._move(x + length * step, mu, merit - 0.1 * length * gain):
                 length *= 0.5
@@ -366,24 +564,48 @@ class _CentralPath:
             if gain <= 0.1 * mu or length <= 1e-8:
                 break
             # Far from the path a step is too short: it grows while that pays.
-            while self._move(x + 2 * length * step, mu, self.merit - 0.1 * gain):
+            while gain > mu and self.value > goal:
                 length *= 2
+                if not self._move(x + length * step, mu, self.merit - 0.1 * gain):
+                    break
         self.last = mu
         return taken
 
     def _move(self, x: np.ndarray, mu: float, limit: float) -> bool:
         """Move to x if it is feasible and its merit not above the limit."""
-        factor = self._factor(x)
-        merit = np.inf if factor is None else self._merit(x, factor, mu)
-        if factor is None or not merit <= limit:
+        found = self._factor(x)
+        merit = np.inf if found is None else self._merit(x, found, mu)
+        if found is None or not merit <= limit:
             return False
-        self.x, self.factor, self.merit = x, factor, merit
+        self.x, self.factors, self.merit = x, found, merit
         return True
+
+
+def _shifted(A: np.ndarray, by: float) -> np.ndarray:
+    """A matrix plus a multiple of the identity, or a number plus another."""
+    A = A.copy()
+    if A.ndim:
+        A[np.diag_indices_from(A)] += by
+        return A
+    return A + by
+
+
+def _inverse(factor: np.ndarray) -> np.ndarray:
+    """The inverse of a lower triangular matrix."""
+    (invert,) = get_lapack_funcs(("trtri",), (factor,))
+    return invert(factor, lower=1)[0]
+
+
+def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """sym(x yᵀ) of rows, (n_rows, n, n)."""
+    made = x[:, :, None] * y[:, None]
+    return (made + made.transpose(0, 2, 1)) / 2
 
 
 class Relaxation:
     """The upper bound on Σκ_j of parts that share u, lowered from any start.
 
+    Sectors come last among ``constraints``, and are for one part.
     ``unit_readouts`` is False in a regression, where t is zero. ``lowest`` is the lowest
     value met; ``directions`` (n_inputs, n_channels, k) make up the relaxed u uᵀ there, with
     their ``shares``, largest first.
@@ -392,19 +614,24 @@ class Relaxation:
     def __init__(
         self,
         parts: Sequence[LinearProblem],
-        constraints: Sequence[Constraint] = (),
+        constraints: Sequence[Constraint | Sectors] = (),
         *,
         unit_readouts: bool = True,
     ) -> None:
         self.parts, self.constraints = parts, constraints
+        last = constraints[-1] if constraints else None
+        self.sectors = last if isinstance(last, Sectors) else None
         self._n_variables = sum(one.n_variables for one in constraints)
         self._floors = np.array([part.floor for part in parts])
         self._is_free = unit_readouts
         # Without noise a common factor of t and 1/z is free, and has a best value.
-        self._has_multiple = unit_readouts and not any(part.is_noisy for part in parts)
+        self._has_multiple = unit_readouts and self.sectors is None
+        self._has_multiple &= not any(part.is_noisy for part in parts)
         self.lowest, self.n_evaluations = np.inf, 0
         self.point: tuple[list[np.ndarray], np.ndarray, np.ndarray] | None = None
         self.directions, self.shares = np.zeros((1, 1, 0)), np.zeros(0)
+        #: The relaxed w wᵀ of w = (v, u), up to a factor, if Newton's method found it.
+        self.lifted: np.ndarray | None = None
 
     def _multipliers(self, linearised: _Linearised, u: np.ndarray) -> np.ndarray:
         """The t, plus ηp_min, for which u attains the maximum at these kernels."""
@@ -451,11 +678,11 @@ class Relaxation:
         width of a smoothed λ_max as a share of it.
         """
         t, z = start or (None, np.zeros(self._n_variables))
-        if self.is_small:
-            self._follow(kernels[0], z, goal)
-            return self.lowest
         if t is None:
             t = self._multipliers(_Linearised(self.parts, kernels), u)
+        if self.is_small:
+            self._follow(kernels, t, z, goal)
+            return self.lowest
         self._descend(kernels, t, z, goal, max_evaluations, smoothing)
         return self.lowest
 
@@ -500,73 +727,74 @@ class Relaxation:
             pass
 
     @property
-    def _sizes(self) -> tuple[int, int]:
-        """Number of variables, and of rows of the block matrix."""
+    def _sizes(self) -> tuple[int, int, int]:
+        """Number of coordinates of all kernels, and of rows of v and u."""
         part = self.parts[0]
-        n = part.system.n_outputs + part.system.n_inputs * part.stimuli.n_channels
-        m = self._metrics[0].root.shape[1] + self._n_variables + 2
-        return m, n
+        rank = sum(metric.root.shape[1] for metric in self._metrics)
+        n = part.system.n_inputs * part.stimuli.n_channels
+        return rank, part.system.n_outputs, n
 
     @property
     def cost(self) -> float:
         """Number of products per Newton step."""
-        m, n = self._sizes
-        return float(m) * n**3
+        rank, n_outputs, n = self._sizes
+        size = rank + len(self.parts) + self._n_variables + 1
+        return float(rank) * n_outputs * n * (n_outputs + 2 * n) + float(size * n) ** 2
+
+    def closer(self, tol: float) -> float:
+        """The gap to search to: of two optima within the tolerance one may be better."""
+        return min(tol, _EQUAL) if tol <= _CLOSE and self.cost <= QUICK else tol
 
     @property
     def is_small(self) -> bool:
-        """Whether second derivatives in all variables fit in memory."""
-        if len(self.parts) > 1 or not self._is_free:
-            return False
-        m, n = self._sizes
-        return 8 * m * n**2 <= _NEWTON_BYTES
+        """Whether second derivatives in all variables are worth their time and memory."""
+        rank, n_outputs, n = self._sizes
+        size = rank + len(self.parts) + self._n_variables + 1
+        fits = 8 * (2 * rank * n_outputs * n + size * n**2) <= _NEWTON_BYTES
+        return fits and (len(self.parts) == 1 or self.cost <= _NEWTON_PRODUCTS)
 
-    def _follow(self, kernel: np.ndarray, z: np.ndarray, goal: float) -> None:
-        """Second-order descent in the coordinates of the kernel, s, z and λ."""
-        part, metric, block = self.parts[0], self._metrics[0], self._block
-        rank = metric.root.shape[1]
-        slopes, prices = block.complete(self.constraints)
-        c = metric.root.T @ kernel
-        start = block.constant + np.tensordot(c, slopes[:rank], axes=1)
-        unit = float(np.linalg.eigvalsh(start)[-1] + 0.5 * c @ block.curvature @ c)
-        if unit <= 0:
+    def _follow(
+        self, kernels: list[np.ndarray], t: np.ndarray, z: np.ndarray, goal: float
+    ) -> None:
+        """Second-order descent in the coordinates of the kernels, t, z and ℓ."""
+        metrics = self._metrics
+        c = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
+        linearised = _Linearised(self.parts, kernels)
+        whole = float((t - self._floors).sum())
+        rest = self._meet(linearised, kernels, t, z)[0] - linearised.constant
+        unit = 0.5 * abs(whole) + abs(rest - 0.5 * whole)
+        if not 0 < unit < np.inf:
             return
-        slopes[:rank] /= np.sqrt(unit)  # kernels in units of √unit, the rest in units
-        M0 = block.constant / unit
-        quadratic = np.zeros((len(slopes), len(slopes)))
-        quadratic[:rank, :rank] = block.curvature
-        linear = np.concatenate([np.zeros(rank + 1), 0.5 * prices, [1.0]])
-        is_positive = np.zeros(len(slopes), bool)
-        counts = [one.n_variables for one in self.constraints]
-        signs = [one.is_signed for one in self.constraints]
-        is_positive[rank + 1 : -1] = np.repeat(np.array(signs, bool), counts)
-        x = np.concatenate([c / np.sqrt(unit), [0.0], z / unit, [0.0]])
-        x[is_positive] = np.maximum(x[is_positive], 1e-2)
-        top = float(np.linalg.eigvalsh(M0 + np.tensordot(x, slopes, axes=1))[-1])
-        x[-1] = top + 0.1 * (1 + abs(top))
-        path = _CentralPath(x, linear, quadratic, M0, slopes, is_positive)
-        mu = 0.1 / len(M0)
+        parts = [one.in_units(unit) for one in self._responses]
+        path = _CentralPath(parts, self.constraints, is_free=self._is_free)
+        if not path.begin([own / np.sqrt(unit) for own in c], z / unit):
+            return
+        mu = path.last
         while True:
-            taken = path.centre(mu)
-            kernels = [metric.inverse @ path.x[:rank] * np.sqrt(unit)]
-            t = np.array([unit * (path.x[-1] - path.x[rank]) + part.floor])
-            place = (kernels, t, unit * path.x[rank + 1 : -1])
-            before, n = self.lowest, self._block.n_outputs
-            linearised = _Linearised(self.parts, kernels)
-            self._meet(linearised, *place)
-            if self.lowest < before:
-                shares, vectors = np.linalg.eigh(path.inverse[n:, n:])
-                self.shares = shares[::-1] / shares.sum()
-                self.directions = linearised.responses.as_projection(vectors[:, ::-1])
+            taken = path.centre(mu, max(goal / unit - _REACHED * abs(goal / unit), -_DEEP))
+            coordinates, t, z = path.split(path.x)
+            places = zip(metrics, coordinates, strict=True)
+            kernels = [m.inverse @ own * np.sqrt(unit) for m, own in places]
+            t = unit * t + self._floors if self._is_free else self._floors
+            self._meet(_Linearised(self.parts, kernels), kernels, t, unit * z)
             left = mu * path.n_barrier * unit  # by which it may still fall
             if left <= _NEWTON_TOL * abs(self.lowest) or self.lowest <= goal or mu < 1e-14:
-                return
+                break
+            # A node that stays above the goal is cut.
+            if self.sectors is not None and _CUT * left < self.lowest - goal < np.inf:
+                break
             mu *= 0.3 if taken > 2 else 0.1
+        shares, vectors = np.linalg.eigh(path.factors.L @ path.factors.L.T)
+        self.shares = shares[::-1] / shares.sum()
+        self.directions = linearised.responses.as_projection(vectors[:, ::-1])
+        if len(parts) == 1:
+            self.lifted = path.lifted
 
-    def within(self, constraints: Sequence[Constraint]) -> Relaxation:
-        """The same bound for fewer input projections."""
-        made = Relaxation(self.parts, constraints)
-        made._metrics, made._block = self._metrics, self._block
+    def within(self, sectors: Sectors) -> Relaxation:
+        """The same bound for fewer pairs of projections."""
+        others = [one for one in self.constraints if one is not self.sectors]
+        made = Relaxation(self.parts, [*others, sectors])
+        made._metrics, made._responses = self._metrics, self._responses
         return made
 
     def starts(self) -> Iterator[np.ndarray]:
@@ -595,8 +823,9 @@ class Relaxation:
         return [made[id(part.stimuli.psi)] for part in self.parts]
 
     @cached_property
-    def _block(self) -> _Block:
-        return _Block(self.parts[0], self._metrics[0])
+    def _responses(self) -> list[_Part]:
+        pairs = zip(self.parts, self._metrics, strict=True)
+        return [_Part.of(part, metric) for part, metric in pairs]
 
     def _meet(
         self,
@@ -608,6 +837,8 @@ class Relaxation:
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """The smoothed bound, and its shares with vectors; keeps what is proven."""
         self.n_evaluations += 1
+        if self.sectors is not None:
+            linearised.joint = self.sectors.matrix(z[-self.sectors.n_variables :])
         values, vectors, price = linearised.spectrum(
             t, z, self.constraints, None if width else 1
         )
@@ -638,7 +869,7 @@ class Relaxation:
         Σ p (t + ηP)⁻¹G(d)x xᵀ).
         """
         value, share, vectors = self._meet(linearised, kernels, t, z, width)
-        damped = linearised.damped(t, linearised.responses.drive(vectors))
+        damped = linearised.damped(t, linearised.drive(vectors))
         root = np.sqrt(share)
         B = linearised.responses.as_projection(vectors) * root
         by_kernel = []
@@ -648,6 +879,11 @@ class Relaxation:
             atom = part.kernel_of(states * root, B)
             by_kernel.append(spread - part.eta * (part.stimuli.psi @ atom))
         by_t = 0.5 * t * (1 - (damped**2).sum(1) @ share) * self._is_free
-        parts = [one.gradient(vectors, share) for one in self.constraints]
+        parts = [
+            one.gradient(
+                np.vstack([damped[0], vectors]) if one is self.sectors else vectors, share
+            )
+            for one in self.constraints
+        ]
         by_z = 0.5 * np.concatenate([np.zeros(0), *parts])
         return value, by_kernel, by_t, by_z

@@ -5,10 +5,12 @@ An ascent from the leading singular pair of G(μ) finds a pair of projections. T
 usual: one ascent and one decomposition suffice. If a gap is left, the bound is lowered, and
 the ascent starts again from the directions that the relaxation mixes.
 
-Branch and bound closes the rest. The relaxed u uᵀ of a node is about λ₁ppᵀ + λ₂qqᵀ. The
-angle of (p·u, q·u), modulo π, is cut into sectors; each is a constraint (x·u)(y·u) ≥ 0 that
-the relaxed u uᵀ of the node violates, so all sectors have lower bounds. All starts and cuts
-are the same in every call.
+Branch and bound closes the rest. With w = (v, u), the relaxed w wᵀ of a node is about
+λ₁ppᵀ + λ₂qqᵀ. The angle of (p·w, q·w), modulo π, is cut into sectors; each is a constraint
+(x·w)(y·w) ≥ 0 that the relaxed w wᵀ of the node violates, so all sectors have lower bounds.
+(Sectors of u alone leave mixtures of readouts, which noise on the states makes, and need
+more nodes: 627 instead of 75 on one problem.) All starts and cuts are the same in every
+call.
 """
 
 from __future__ import annotations
@@ -20,27 +22,25 @@ from itertools import count, pairwise
 from typing import Any, cast
 
 import numpy as np
+from scipy.linalg import eigh
 
 from .._base import checks as check
 from .._base.calls import display
-from ..math.sphere import Candidate, ascend
 from .alternating import alternate
-from .bounds import AMPLIFIED, Relaxation, Sectors
-from .linear import LinearProblem
+from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
+from .linear import Candidate, LinearProblem, ascend
 from .result import relative_gap
 
-#: Default number of nodes of the tree, and where to cut a node: at this share of the angle
-#: of its relaxed u uᵀ.
-NODES, _EDGE = 30, 0.6
-#: Products per Newton step above which a tree is grown only on request.
-_TREE_COST = 5e7
+#: Largest number of nodes of the tree if none is given, and of nodes times products per
+#: Newton step.
+_NODES, _TREE_PRODUCTS = 200, 1e9
+#: Where to cut a node: at this share of the angle of its relaxed w wᵀ.
+_EDGE = 0.6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
-#: By how much rounding may lift a pair above its bound.
-_ROUNDED = 1e-9
-#: Gap below which pairs count as equal, and tolerance up to which that is looked for.
-_EQUAL, _CLOSE = 1e-6, 1e-4
-#: First step of an ascent from there: a step of one would lead to another optimum.
+#: By how much rounding may lift a pair above its bound, and class means above zero.
+_ROUNDED, _ZERO = 1e-9, 1e-14
+#: First step of an ascent from a start of the bound: one of 1 would lead elsewhere.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
@@ -63,7 +63,7 @@ class Search:
         *,
         max_iter: int,
         tol: float,
-        max_nodes: int = NODES,
+        max_nodes: int | None = None,
         ascent_tol: float = _ASCENT_TOL,
     ) -> None:
         self.problem, self.max_iter, self.tol = problem, max_iter, tol
@@ -72,8 +72,8 @@ class Search:
         #: Largest bound of the nodes of the tree.
         self.branched = np.inf
         self.best: Candidate | None = None
-        #: Soft margins below this count as zero.
-        self.rounding = 0.0
+        #: Whether the class means coincide up to rounding (case A).
+        self.vanishes = False
 
     @property
     def value(self) -> float:
@@ -85,6 +85,12 @@ class Search:
     def is_closed(self) -> bool:
         """Whether the bound is within the tolerance of the best value."""
         return relative_gap(self.bound, self.value) <= self.tol
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether rounding hides a gap of the size of the tolerance."""
+        rounding = self.problem.rounding(self.problem.stimuli.mu)
+        return rounding > self.tol * abs(self.value)
 
     @property
     def bound(self) -> float:
@@ -133,9 +139,7 @@ class Search:
             if closed or self._lower() or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
-            elif self.problem.growth > AMPLIFIED and (
-                self.problem.rounding(self.problem.stimuli.mu) > self.tol * abs(self.value)
-            ):
+            elif self.is_rounded:
                 status = "unresolved"
         except KeyboardInterrupt:
             if self.best is None:
@@ -149,8 +153,7 @@ class Search:
         if not np.isfinite(self.bound):  # interrupted before there was one
             self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
-        # If the class means coincide (case A), both are zero, up to rounding.
-        if max(abs(bound), abs(self.value)) <= self.rounding:
+        if self.vanishes and self.value >= 0:
             bound, status = self.value, "certified"
         # The value is below the bound; rounding may hide this, and then there is no proof.
         if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
@@ -165,7 +168,7 @@ class Search:
         # Class means are known to the rounding of the series, whose size along the kernel
         # is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
-        self.rounding = 1e-14 * (abs(mean) + np.sqrt(2 * spread / problem.eta))
+        self.vanishes = abs(mean) <= _ZERO * np.sqrt(2 * spread / problem.eta)
         self.ascend(u)
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
@@ -189,7 +192,7 @@ class Search:
     def _lower(self, tol: float | None = None) -> bool:
         """Lower the bound, at most to the best pair."""
         assert self.best is not None
-        if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
+        if self.vanishes and self.value >= 0:
             return True
         kernel = self.problem.kernel(self.best.u, self.best.v)
         limit = self.max_iter
@@ -213,50 +216,49 @@ class Search:
 
     def _polish(self) -> None:
         """If two optima may be within the tolerance, look for the better one, if small."""
-
-        def is_open() -> bool:
-            return relative_gap(self.bound, self.value) > _EQUAL
-
-        if self.tol > _CLOSE or self.relaxation.cost > _TREE_COST:
-            return
-        if is_open():
-            self._lower(_EQUAL)
-        if is_open():
+        wanted = self.relaxation.closer(self.tol)
+        if relative_gap(self.bound, self.value) > wanted:
+            self._lower(wanted)
+        if relative_gap(self.bound, self.value) > wanted:
             for start in self.relaxation.starts():
                 self.explore(start)
 
     def _branch(self) -> bool:
         """Cut the node with the largest bound into sectors until all bounds are closed."""
-        if not self.relaxation.is_small or self.relaxation.shares.size < 2:
-            return False
-        if self.max_nodes <= NODES and self.relaxation.cost > _TREE_COST:
+        cost = self.relaxation.cost
+        nodes = self.max_nodes
+        if nodes is None:
+            nodes = int(min(_NODES, _TREE_PRODUCTS / cost)) * (cost <= QUICK)
+        if self.relaxation.lifted is None or self.is_rounded or not nodes:
             return False
         # The bar shows the share of decades from this gap to the tolerance.
         first, shown = relative_gap(self.bound, self.value), 0.0
         with display() as screen, screen.bar("searching for a proof", 1.0) as bar:
-            for gap in self._tree():
+            for gap in self._tree(nodes):
                 done = np.log(first / gap) / np.log(first / self.tol) if gap else 1.0
                 text = f"κ {self.value:.6g}, gap {gap:.2g}, {self.n_nodes} bounds"
                 bar.advance(float(done) - shown, text)
                 shown = float(done)
         return self.is_closed
 
-    def _tree(self) -> Iterator[float]:
+    def _tree(self, max_nodes: int) -> Iterator[float]:
         """Branch and bound; yields the gap after each round."""
         from joblib import Parallel, delayed, effective_n_jobs
 
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
         workers, width = Parallel(), effective_n_jobs()
-        while opened and -opened[0][0] > self._goal and self.n_nodes < self.max_nodes:
+        while opened and -opened[0][0] > self._goal and self.n_nodes < max_nodes:
             taken = [heappop(opened) for _ in range(min(width, len(opened)))]
             cut = [(node, one) for _, _, node in taken for one in _sectors(node)]
+            if not cut:  # only rounding is left
+                return
             tasks = [delayed(_lowered)(node, one, self._goal) for node, one in cut]
             made = cast("list[Relaxation]", workers(tasks))
             self.n_nodes += len(made)
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
-                if relative_gap(node.lowest, self.value) > _EQUAL:
+                if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
                     self.explore(node.directions[:, :, 0])
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
@@ -264,17 +266,23 @@ class Search:
 
 
 def _sectors(node: Relaxation) -> list[Sectors]:
-    """Three sectors of the angle in the plane of the leading two directions."""
-    flat = node.directions.transpose(1, 0, 2).reshape(-1, node.directions.shape[2])
-    p, q = flat[:, 0], flat[:, 1]
-    edge = _EDGE * np.arctan2(*np.sqrt(node.shares[1::-1]))
+    """Three sectors of the angle in the plane of the leading directions of w = (v, u)."""
+    if node.lifted is None:  # it has no centre, because of rounding
+        return []
+    n = len(node.lifted)
+    shares, vectors = eigh(node.lifted, subset_by_index=[n - 2, n - 1])
+    q, p = vectors.T
+    edge = _EDGE * np.arctan2(*np.sqrt(np.maximum(shares, 0.0)))
     edges = [-edge, edge, np.pi / 2, np.pi - edge]
-    before = [one for one in node.constraints if isinstance(one, Sectors)]
     found = []
     for low, high in pairwise(edges):
-        x = [one.x for one in before] + [[np.cos(low) * q - np.sin(low) * p]]
-        y = [one.y for one in before] + [[np.sin(high) * p - np.cos(high) * q]]
-        found.append(Sectors(np.concatenate(x), np.concatenate(y)))
+        # In units where the largest eigenvalue of sym(x yᵀ) is one.
+        size = np.sin((high - low) / 2)
+        x = (np.cos(low) * q - np.sin(low) * p)[None] / size
+        y = (np.sin(high) * p - np.cos(high) * q)[None] / size
+        if node.sectors is not None:
+            x, y = np.vstack([node.sectors.x, x]), np.vstack([node.sectors.y, y])
+        found.append(Sectors(x, y))
     return found
 
 
@@ -282,7 +290,7 @@ def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
     """The bound of a part of a node, starting from that of the node."""
     assert node.point is not None
     kernels, t, z = node.point
-    made = node.within([sectors])
+    made = node.within(sectors)
     made.lower(kernels, node.directions[:, :, 0], goal=goal, start=(t, np.append(z, 0.0)))
     return made
 

@@ -1,14 +1,18 @@
-"""The linear problem: κ = a·μ − (η/2) aᵀψa − (η/2) vᵀPv, with a kernel a = vᵀ G_n u."""
+"""The linear problem κ = a·μ − (η/2) aᵀψa − (η/2) vᵀPv, with a kernel a = vᵀ G_n u.
+
+`ascend` climbs max_v κ over u; it serves every other problem as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ..math.covariances import Factored
@@ -23,6 +27,8 @@ _PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
 #: Size up to which a dense decomposition is as fast as an iterative one, and the relative
 #: residual at which the latter stops.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
+#: Value where a network diverges, in units of the terms of κ at the start.
+_WALL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +44,12 @@ class LinearProblem:
     stimuli: Stimuli
     eta: float
     covariance: np.ndarray | None = None
+
+    def at(self, eta: float) -> LinearProblem:
+        """The same problem at another η, with what μ and ψ alone decide."""
+        made = replace(self, eta=eta)
+        vars(made)["_quadratic"] = self._quadratic
+        return made
 
     @property
     def is_noisy(self) -> bool:
@@ -126,13 +138,13 @@ class LinearProblem:
 
     def _seen(self, u: np.ndarray) -> np.ndarray:
         """Kernels as a linear map of the readout."""
-        R = self.system.input_response(u)
-        return np.vstack([R, self._root.T]) if self._root.size else R
+        root, R = self._root, self.system.input_response(u)
+        return np.vstack([R, root.T]) if root.size else R
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
-        R = self._seen(u)
-        v = self._of_readout.maximize(R, self.eta)
+        quadratic, R = self._of_readout, self._seen(u)
+        v = quadratic.maximize(R, self.eta)
         return v, self.margin_of_kernel(R[: self._size] @ v, v)
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,8 +159,8 @@ class LinearProblem:
 
     def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Kernels of those readouts, (n_channels · n_steps, n_etas)."""
-        R = self._seen(u)
-        return (R @ self._of_readout.readouts(R, etas).T)[: self._size]
+        quadratic, R = self._of_readout, self._seen(u)
+        return (R @ quadratic.readouts(R, etas).T)[: self._size]
 
     def best_input(self, v: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Optimal u for a given v (paper, cases A and B of the input projection)."""
@@ -178,8 +190,8 @@ class LinearProblem:
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
-        stimuli, R = self.stimuli, self._seen(u)
-        v = self._of_readout.maximize(R, self.eta)
+        stimuli, quadratic, R = self.stimuli, self._of_readout, self._seen(u)
+        v = quadratic.maximize(R, self.eta)
         # `margin_of_kernel` and `gradient_at`, with one product by ψ for both.
         a, rest = np.split(R @ v, [self._size])
         curved = stimuli.psi @ a
@@ -223,8 +235,8 @@ class LinearProblem:
         if not d.any():
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
             return 0.0, u, np.eye(1, self.system.n_outputs)[0]
-        responses = Responses([self.response_sum(d)], n_channels, n_inputs)
-        sigma, u, left = responses.leading()
+        sums = map(self.system.response_sum, [self.by_channel(d)])
+        sigma, u, left = Responses(sums, n_channels, n_inputs).leading()
         return sigma, u, left[0]
 
 
@@ -250,6 +262,107 @@ def noise_cost(
     return {k: 0.5 * problem.eta * float(met[k] @ P @ met[k]) for k, P in noise.items()}
 
 
+class Outcome:
+    """The outcome of a search."""
+
+    status: str
+
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, if this was part of a larger task."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Candidate(Outcome):
+    """The end of one run of a method; its history holds separation and variance."""
+
+    u: np.ndarray
+    v: np.ndarray
+    margin: SoftMargin
+    status: str
+    history: list[tuple[float, float]] = field(default_factory=list)
+    upper_bound: float | None = None
+
+
+class Objective(Protocol):
+    """What an ascent needs from a problem."""
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Optimal v, κ, and ∂κ/∂u at that v, for u of shape (n_neurons, n_channels)."""
+        ...
+
+
+class _Stopped(Exception):
+    """Carries a status through the minimiser, which would finish its line search."""
+
+
+def ascend(
+    objective: Objective,
+    u: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    scale: Any = None,
+    reach: float = 1.0,
+) -> Candidate:
+    """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.
+
+    By the envelope theorem the gradient of F is ∂κ/∂u at the optimal readout v, which each
+    evaluation solves exactly. F is extended to all of space as F(w/‖w‖), so a quasi-Newton
+    method for free variables works on the sphere.
+
+    ``max_iter`` counts the evaluations after the first; ``tol`` is the relative change of κ
+    per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
+    rows of u, and ``reach`` is the length of the first trial step in these units: near an
+    optimum, a step of one would leave it and cost evaluations.
+    """
+    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
+    best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
+    history: list[tuple[float, float]] = []
+    # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
+    # use the terms of κ at the start as the unit.
+    unit = 0.0
+
+    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, unit
+        if len(history) > max_iter:
+            raise _Stopped("max_iterations")
+        flat = units * flat
+        norm = np.linalg.norm(flat)
+        point = (flat / norm).reshape(u.shape)
+        try:
+            v, margin, gradient = objective.evaluate(point)
+        except KeyboardInterrupt:
+            raise _Stopped("interrupted") from None
+        except FloatingPointError:
+            # An integrated network may diverge at a projection on the way, where there is
+            # no κ. Return a high value, so that the line search turns back.
+            if best is None:
+                raise
+            history.append(history[-1])
+            return _WALL - best[2].value / unit, np.zeros_like(flat)
+        if best is None or margin.value > best[2].value:
+            best = point, v, margin
+        history.append((best[2].separation, best[2].variance))
+        if not unit:
+            unit = abs(margin.separation) + abs(margin.variance) or 1.0
+        tangent = gradient - (gradient * point).sum() * point
+        return -margin.value / unit, -units * tangent.ravel() / (norm * unit)
+
+    status = "converged"
+    try:
+        options = {"maxfun": max_iter + 2, "maxiter": max_iter + 2, "maxcor": 20}
+        options |= {"ftol": tol, "gtol": 0.0}
+        start = u.ravel() / units
+        minimize(negative, start, jac=True, method="L-BFGS-B", options=options)
+    except _Stopped as stopped:
+        status = str(stopped)
+    if best is None:
+        raise KeyboardInterrupt
+    return Candidate(*best, status, history)
+
+
 class Responses:
     """Largest singular values of G(d_j) of several signals, stacked.
 
@@ -257,11 +370,13 @@ class Responses:
     searched by Lanczos iteration; its possible error is added, so a bound stays valid.
     """
 
-    def __init__(self, sums: Sequence[ResponseSum], n_channels: int, n_inputs: int) -> None:
-        self._sums, self._shape = sums, (n_channels, n_inputs)
+    def __init__(self, sums: Iterable[ResponseSum], n_channels: int, n_inputs: int) -> None:
+        self._sums: list[ResponseSum] = []
+        self._shape, self._matrices, made = (n_channels, n_inputs), None, []
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            made = [one.matrix() for one in sums]
-        self._matrices = None
+            for one in sums:
+                self._sums.append(one)
+                made.append(one.matrix())
         if not any(one is None for one in made):
             self._matrices = np.array(made) if len(made) > 1 else np.asarray(made[0])[None]
         if self._matrices is not None and not np.isfinite(self._matrices).all():

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..devices.device import Device
-from ..math.sphere import Candidate, Objective, maximize_on_sphere
-from .linear import LinearProblem
+from ..math.sphere import maximize_on_sphere
+from .linear import Candidate, LinearProblem, Objective
 
 #: Number of levels up to which an entry may change to any other, else to its neighbours; of
 #: changes up to which pairs are compared; relative gain that is more than rounding.

@@ -18,9 +18,10 @@ import numpy as np
 from .._base import checks as check
 from .._base.calls import Bar, display, tell
 from ..math.margins import SoftMargin, gaussian_soft_margin
-from ..math.sphere import Candidate, ascend, maximize_on_sphere
+from ..math.sphere import maximize_on_sphere
 from ..stimuli.base import Stimuli
 from ..systems import IntegratedSystem, System
+from .linear import Candidate, ascend
 
 
 @dataclass(frozen=True, eq=False)

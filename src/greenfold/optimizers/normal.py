@@ -29,10 +29,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from ..math.covariances import root
-from ..math.sphere import Candidate, KernelQuadratic
+from ..math.sphere import KernelQuadratic
 from ..stimuli.regression import RegressionTask
 from ..systems import LinearSystem, ModalLinearSystem, NormalModes
-from .linear import LinearProblem
+from .linear import Candidate, LinearProblem
 from .result import relative_gap
 
 #: Relative gap to aim at, far below the tolerance: the last digits cost little.

@@ -20,13 +20,12 @@ from scipy import linalg
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
-from ..math.sphere import Candidate, ascend
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from . import normal
 from .bounds import Relaxation
-from .linear import LinearProblem, Responses
+from .linear import Candidate, LinearProblem, Responses, ascend
 from .result import RegressionProjections, relative_gap
 
 #: Number of random starts while a gap is left, and of ascents that may follow one that
@@ -203,18 +202,20 @@ def solve_regression(
             return _described(problem, found, [], started)
         u = None
     _, leading, _ = linear.leading(np.zeros_like(task.cross))
-    wanted = 4 if n_starts is None else n_starts
+    n_starts = 4 if n_starts is None else n_starts
     starts = [leading]
-    if not system.is_linear and wanted > 1:
+    if not system.is_linear and n_starts > 1:
         both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
         # An odd network responds to −u with the same states of opposite sign.
         if not np.isclose(*both, rtol=1e-10, atol=0):
             starts.append(-leading)
-    for _ in range(wanted - len(starts)):
+    for _ in range(n_starts - len(starts)):
         drawn = rng.standard_normal((system.n_inputs, task.n_channels))
         starts.append(drawn / np.linalg.norm(drawn))
     best, values, bound, gap = None, [], np.inf, tol or 1e-4
-    relaxation = linear.relaxation
+    relaxation, wanted = linear.relaxation, gap
+    if system.is_linear and certify:
+        wanted = relaxation.closer(gap)
 
     def every() -> Iterator[np.ndarray]:
         """The starts; while a gap is left, also those from the bound, and more."""
@@ -222,8 +223,8 @@ def solve_regression(
         if system.is_linear and certify:
             assert best is not None
             kernels = list(linear.readouts(best.u)[1])
-            relaxation.lower(kernels, best.u, goal=best.margin.value * (1 + gap))
-            if relative_gap(relaxation.lowest, best.margin.value) > gap:
+            relaxation.lower(kernels, best.u, goal=best.margin.value * (1 + wanted))
+            if relative_gap(relaxation.lowest, best.margin.value) > wanted:
                 yield from relaxation.starts()
                 more = np.random.default_rng(0).standard_normal((_DRAWN, *starts[0].shape))
                 yield from (one / np.linalg.norm(one) for one in more)
@@ -237,7 +238,7 @@ def solve_regression(
             break
         if system.is_linear and best is found:
             bound = relaxation.at(list(linear.readouts(best.u)[1]), best.u)
-        if relative_gap(bound, best.margin.value) <= gap:
+        if relative_gap(min(bound, relaxation.lowest), best.margin.value) <= wanted:
             break  # no start can do better
     assert best is not None
     if best.status == "interrupted":

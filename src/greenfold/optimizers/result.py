@@ -9,15 +9,16 @@ import numpy as np
 
 from .._base import codec
 from .._base.printing import Shown
-from ..math.sphere import Search
 from ..validity import Validity
+from .linear import Outcome
 
+#: Amplification that is named as the reason of rounding.
+_AMPLIFIED = 1e3
 #: The meaning of each status, in words.
 MESSAGES = {
     "certified": "proven optimal",
     "bounded": "the best pair found",
-    "unresolved": "the network amplifies its input so much that rounding leaves the upper "
-    "bound wide; this is the best pair found",
+    "unresolved": "rounding leaves the upper bound wide; this is the best pair found",
     "improved": "no change of one or two of its entries improves this mask",
     "exhaustive": "the best of all masks of this kind",
     "converged": "no step improves the soft margin any further",
@@ -27,7 +28,7 @@ MESSAGES = {
 }
 
 
-class Result(Search, Shown, codec.Saved):
+class Result(Outcome, Shown, codec.Saved):
     """The value reached, with a proven bound."""
 
     upper_bound: float | None
@@ -127,8 +128,9 @@ class Projections(Result, kind="projections"):
     @property
     def message(self) -> str:
         """The status in words."""
-        if self.status == "unresolved" and self.growth is not None:
-            return f"{super().message} (it amplifies {self.growth:.1e} times)"
+        if self.status == "unresolved" and (self.growth or 0.0) > _AMPLIFIED:
+            why = f"the network amplifies its input {self.growth:.1e} times"
+            return f"{why}, so {super().message}"
         if self.status == "bounded" and self.method == "convex":
             return f'{super().message}; method="exact" closes the gap, if you wait'
         return super().message

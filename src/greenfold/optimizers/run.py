@@ -16,15 +16,14 @@ from .._base import checks as check
 from .._base.calls import is_part, rows_of, watched, with_few_threads
 from ..devices.device import Device
 from ..math.covariances import trace
-from ..math.sphere import Candidate, ascend
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
-from ..systems import Expansion, IntegratedSystem, System, lacking
+from ..systems import Expansion, IntegratedSystem, ModalLinearSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
-from .linear import LinearProblem, noise_cost, problem_under_noise
+from .linear import Candidate, LinearProblem, ascend, noise_cost, problem_under_noise
 from .masks import quantise_readout, solve_mask
 from .nonlinear import NonlinearProblem, Refinement
 from .regression import solve_regression
@@ -120,7 +119,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     max_iter: int | None = None,
     tol: float | None = None,
     rng: np.random.Generator | int | None = None,
-    verbose: bool = False,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
 
@@ -138,7 +136,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
         "convex" (order 0, its default): the best pair found, with an upper bound on the
         soft margin of any pair. If the two meet, the pair is "certified" as the global
-        optimum; to reach this, a tree of up to 30 bounds is searched. On a normal network
+        optimum; to reach this, a tree of up to 200 bounds is searched. On a normal network
         (symmetric, orthogonal, a ring, oscillators) they always meet.
         "exact" (order 0): the same with no limit on the number of bounds. That takes
         seconds for 20 to 100 neurons and 10 steps, far longer for many steps; Ctrl-C
@@ -170,14 +168,13 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of random starts, and of roundings of a mask. "convex" uses none.
-    verbose : bool
-        Show a bar with κ so far and the gap to its bound, if stderr is a terminal.
 
     Returns
     -------
     Projections
         `RegressionProjections` for a task. Ctrl-C returns the best result so far with the
         status "interrupted"; before the first evaluation it raises KeyboardInterrupt.
+        `greenfold.progress` shows κ so far and the gap to its bound.
 
     Warns
     -----
@@ -198,7 +195,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     'certified'
     """
     started = time.perf_counter()
-    del verbose  # `watched` has seen it
     if not isinstance(system, System):
         wanted = "have the maps of greenfold.systems.System, as what `unfold` returns has"
         lacks = f"{type(system).__name__}, which lacks {', '.join(lacking(system))}"
@@ -320,8 +316,9 @@ class Run:
 
     def convex(self, method: str = "convex", **limits: Any) -> Projections:
         """The global optimum of a linear system, with its bound."""
-        problem, tol = self.linear, self.tol or 1e-4
-        solved = normal.solve(problem, tol=tol)
+        problem, tol, solved = self.linear, self.tol or 1e-4, None
+        if isinstance(problem.system, ModalLinearSystem) and problem.system.modes():
+            solved = normal.solve(problem, tol=tol)
         if solved is None:
             given: dict[str, Any] = {"max_iter": self.max_iter, "tol": tol, **limits}
             if tol >= _COARSE:

@@ -21,9 +21,9 @@ from .._base.arrays import like, namespace, to_host
 from .._base.calls import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
-from ..math.sphere import Candidate, ascend
 from ..stimuli.sequences import SequenceTask
 from ..unfolding.unfolding import unfold
+from .linear import Candidate, ascend
 from .regression import solve_regression
 from .result import RegressionProjections
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..math.margins import SoftMargin
-from ..math.sphere import Candidate, ascend
 from .bounds import Relaxation
-from .linear import LinearProblem, Responses
+from .linear import Candidate, LinearProblem, Responses, ascend
 from .result import relative_gap
 
 #: Evaluations and relative change of κ per ascent, number of best starts to ascend from,

@@ -19,6 +19,7 @@ from .._base import checks as check
 from .._base.arrays import (
     BATCH_BYTES,
     check_device_name,
+    in_chunks,
     is_dask,
     is_sliced,
     like,
@@ -409,14 +410,14 @@ def by_chunks(method: Method) -> Method:
 
     @wraps(method)
     def wrapper(self: Any, X: Any) -> Any:
+        if not in_chunks(X):
+            return method(self, X)
         if is_dask(X):
             return _lazily(self, method, X)
-        if is_sliced(X):
-            chunks = Chunks.of_slices(X)
-            lists = chunks.series, chunks.firsts
-            parts = chunks.each(_run, lists, self, method, X.ndim)
-            return np.concatenate(chunks.collect(parts))
-        return method(self, X)
+        chunks = Chunks.of_slices(X)
+        lists = chunks.series, chunks.firsts
+        parts = chunks.each(_run, lists, self, method, X.ndim)
+        return np.concatenate(chunks.collect(parts))
 
     return wrapper  # pyright: ignore[reportReturnType]
 

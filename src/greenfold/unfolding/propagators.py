@@ -215,10 +215,10 @@ def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
                 total += phi[j] if k - j < 2 else phi[j] / factorial(k - j)
             total /= 2.0**k
             found.append(total)
-    problem = "the states of this unstable network exceed floating point within one step"
-    finite = all(np.isfinite(matrix).all() for matrix in found)
-    advice = "shorten `dt` or scale the weights down"
-    check.require(finite, f"{problem}; {advice}.", OverflowError)
+    if not all(np.isfinite(matrix).all() for matrix in found):
+        problem = "the states of this unstable network exceed floating point within one"
+        advice = "shorten `dt` or scale the weights down"
+        raise OverflowError(f"{problem} step; {advice}.")
     return found
 
 
@@ -424,8 +424,8 @@ def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
 
 def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Panel:
     """Compute one panel on the host; `plan_quadrature` gives the number of nodes."""
-    n, tau = reservoir.n_neurons, reservoir.mean_tau
-    A, W = _in_mean_time(reservoir)
+    (A, W), tau = _in_mean_time(reservoir), reservoir.mean_tau
+    n = len(A)
     nodes = weights = np.empty(0)
     if n_nodes:  # Gauss–Legendre on (0, 1)
         nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
@@ -465,7 +465,7 @@ def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
     """A and W with time in units of the mean time constant."""
-    A = np.eye(reservoir.n_neurons) - reservoir.linear_weights
+    A = np.eye(len(reservoir.weights)) - reservoir.linear_weights
     if not isinstance(reservoir.pace, np.ndarray):
         return A, reservoir.weights
     pace = reservoir.pace[:, None]

@@ -103,8 +103,10 @@ def unfold(
     else:
         n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
         matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
-        needed = 8.0 * reservoir.n_neurons**2 * matrices
-        size = f"{needed / 2**30:.1f} GiB of propagators for {reservoir.n_neurons} neurons"
+        needed = 8.0 * reservoir.weights.size * matrices
+        size = (
+            f"{needed / 2**30:.1f} GiB of propagators for {len(reservoir.weights)} neurons"
+        )
         problem = f"`order` = {order} needs {size}; lower `order`, or raise `tol`."
         check.require(needed <= 8 * TABLE_BYTES, problem, MemoryError)
         panel = build(reservoir, dt / n_panels, n_nodes, order)
@@ -157,7 +159,7 @@ class Unfolding(Shown):
     @property
     def n_neurons(self) -> int:
         """Number of neurons N: rows of the input projection, and entries of the readout."""
-        return self.reservoir.n_neurons
+        return self._panel.n_neurons
 
     n_inputs = n_outputs = n_neurons
 

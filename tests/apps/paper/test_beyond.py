@@ -119,17 +119,17 @@ def _with_either_sign(item, monkeypatch):
     A linear network does not tell (u, v) from (−u, −v), so that rounding decides which of
     them is found. The true network does tell, and two rows of the record are about it.
     """
-    solve, solved = beyond.optimize, []
+    solve, solved = beyond.gf.optimize, []
 
     def optimize(*arguments, **options):
         solved.append(solve(*arguments, **options))
         return solved[-1]
 
-    monkeypatch.setattr(beyond, "optimize", optimize)
+    monkeypatch.setattr(beyond.gf, "optimize", optimize)
     yield plain(beyond.compared(beyond.FULL, item))
     linear, *others = solved
     again = iter([replace(linear, u=-linear.u, v=-linear.v), *others])
-    monkeypatch.setattr(beyond, "optimize", lambda *_, **__: next(again))
+    monkeypatch.setattr(beyond.gf, "optimize", lambda *_, **__: next(again))
     yield plain(beyond.compared(beyond.FULL, item))
 
 

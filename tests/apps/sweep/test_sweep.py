@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -150,6 +151,13 @@ def test_reading_refuses_what_is_cut_off(tmp_path, archive, own):
         path.write_bytes(whole[:length])
         with pytest.raises(DataError):
             read_predictions(path)
+
+
+def test_resamples_need_aeon_before_anything_is_computed(tmp_path, archive, monkeypatch):
+    monkeypatch.setitem(sys.modules, "aeon", None)
+    with pytest.raises(ImportError, match="A resample other than 0 needs aeon"):
+        sweep([OWN], ["One"], 2, tmp_path / "results", data_dir=archive, download=False)
+    assert not (tmp_path / "results").exists()
 
 
 def test_resamples_in_words():

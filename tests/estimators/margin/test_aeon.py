@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("aeon")
 
 @pytest.fixture(scope="module")
 def adapter() -> Any:
-    from greenfold.estimators.margin.aeon import AeonReservoirClassifier
+    from greenfold.estimators.aeon import AeonReservoirClassifier
 
     return AeonReservoirClassifier
 

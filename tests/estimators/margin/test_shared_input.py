@@ -148,7 +148,7 @@ def test_rows_of_a_comparison(three):
 
 @pytest.mark.needs("aeon")
 def test_aeon(three):
-    from greenfold.estimators.margin import aeon
+    from greenfold.estimators import aeon
 
     X, y = three
     made = aeon.AeonReservoirClassifier(

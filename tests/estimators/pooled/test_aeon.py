@@ -27,7 +27,7 @@ ADAPTERS = [
 
 
 def adapter(name: str) -> Any:
-    return getattr(importlib.import_module("greenfold.estimators.pooled.aeon"), name)
+    return getattr(importlib.import_module("greenfold.estimators.aeon"), name)
 
 
 @pytest.mark.contract

@@ -63,7 +63,7 @@ def test_leave_one_out_is_what_scikit_learn_finds(data, monkeypatch):
         held: Any = cross_val_predict(Ridge(alpha=24 * ridge), states, t, cv=LeaveOneOut())
         errors.append(((np.reshape(held, t.shape) - t) ** 2).sum())
     wanted = estimator._RIDGES[int(np.argmin(errors))]
-    assert estimator._leave_one_out(unfolding, x, t, u) == pytest.approx(wanted)
+    assert estimator._leave_one_out(states, t) == pytest.approx(wanted)
 
 
 def test_a_solved_projection_bears_noise_better(data):

@@ -20,16 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from ... import (
-    EchoStateNetwork,
-    Reservoir,
-    ReservoirClassifier,
-    SampleStimuli,
-    Unfolding,
-    __version__,
-    optimize,
-    unfold,
-)
+import greenfold as gf
+
 from ..._base import checks as check
 from ..._base.checks import must, require
 from ..._base.files import plain
@@ -148,12 +140,14 @@ class PageSeries:
         seen = np.flatnonzero(counts >= 2).tolist()
         return sorted(combinations(seen, 2), key=lambda pair: -min(counts[list(pair)]))
 
-    def stimuli(self, pair: tuple[int, int]) -> SampleStimuli:
+    def stimuli(self, pair: tuple[int, int]) -> gf.SampleStimuli:
         """Return the moments of one pair, in its own coordinates."""
         chosen = np.isin(self.codes, pair)
         codes = self.codes[chosen]
         share = {c: float((codes == c).sum() * self.weights[c]) for c in pair}
-        return SampleStimuli(self.X[chosen], codes, class_weight=share, length=self.scaling)
+        return gf.SampleStimuli(
+            self.X[chosen], codes, class_weight=share, length=self.scaling
+        )
 
 
 def prepare(
@@ -288,7 +282,7 @@ class SolvedPair:
 
 
 def solve_grid(
-    unfolding: Unfolding,
+    unfolding: gf.Unfolding,
     series: PageSeries,
     pair: tuple[int, int],
     grid: Grid,
@@ -315,7 +309,7 @@ def solve_grid(
         for i, eta in enumerate(grid.etas):
             if on_step is not None:
                 on_step()
-            best = optimize(system, stimuli, eta, tol=1e-3)
+            best = gf.optimize(system, stimuli, eta, tol=1e-3)
             best.raise_if_interrupted()
             u[i, j], v[i, j] = best.u.reshape(neurons, channels), best.v
             margin[i, j], separation[i, j] = best.soft_margin, best.separation
@@ -386,7 +380,7 @@ Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
 
 
 def render(
-    unfolding: Unfolding,
+    unfolding: gf.Unfolding,
     sets: Sets,
     start: Start | None = None,
     title: str = "",
@@ -417,7 +411,7 @@ def render(
         style=asset("explorer.css"),
         script=script(),
         content=written,
-        version=__version__,
+        version=gf.__version__,
     )
 
 
@@ -432,7 +426,7 @@ def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
     return int(left / (2 * _BASE64))
 
 
-def _network(unfolding: Unfolding) -> dict[str, Any]:
+def _network(unfolding: gf.Unfolding) -> dict[str, Any]:
     E, F = propagators(unfolding)
     kind = "<f8" if unfolding.n_neurons <= DOUBLE_NEURONS else "<f4"
     weights = np.array(unfolding.reservoir.weights, dtype=float)
@@ -450,7 +444,7 @@ def _network(unfolding: Unfolding) -> dict[str, Any]:
     }
 
 
-def propagators(unfolding: Unfolding) -> tuple[np.ndarray, np.ndarray]:
+def propagators(unfolding: gf.Unfolding) -> tuple[np.ndarray, np.ndarray]:
     """Return E and F of one step of the linear network, y ↦ E y + F u x."""
     n, linear = unfolding.n_neurons, unfolding.linear
     pulse = linear.with_readout(unfolding.dt).input_response(np.eye(n))
@@ -506,18 +500,18 @@ class Explorer(NamedTuple):
     """A page: its path, its network, and its data sets with their solutions."""
 
     path: Path
-    unfolding: Unfolding
+    unfolding: gf.Unfolding
     sets: list[tuple[PageSeries, list[SolvedPair]]]
 
 
 def make_explorer(
     path: str | Path,
     sources: Sequence[Source],
-    reservoir: Reservoir | EchoStateNetwork,
+    reservoir: gf.Reservoir | gf.EchoStateNetwork,
     *,
     duration: float = 10.0,
     start: Start | None = None,
-    title: str = "Turn u yourself",
+    title: str = "Tune u yourself",
     note: str = "",
     command: str = "",
     seed: int = 0,
@@ -554,8 +548,8 @@ def make_explorer(
         steps = prepared[0].n_steps if prepared else None
         prepared.append(prepare(source, steps, max(_FEWEST_NUMBERS, room)))
     n_steps = prepared[0].n_steps
-    dt = 1.0 if isinstance(reservoir, EchoStateNetwork) else duration / n_steps
-    unfolding = unfold(reservoir, n_steps=n_steps, dt=dt)
+    dt = 1.0 if isinstance(reservoir, gf.EchoStateNetwork) else duration / n_steps
+    unfolding = gf.unfold(reservoir, n_steps=n_steps, dt=dt)
     grid = Grid.of(n_steps, None if start is None else start.eta)
     counts = [_n_pairs(neurons, one.n_channels, len(one.classes)) for one in prepared]
     chosen = [one.pairs()[:n] for one, n in zip(prepared, counts, strict=True)]
@@ -613,7 +607,7 @@ def built_in_source(seed: int = 0) -> Source:
     return Source("Which bump came first", *parts, note, n_series=200)
 
 
-def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
+def kept_series(classifier: gf.ReservoirClassifier, name: str) -> Source:
     """Return the training series stored in a classifier; ValueError if there are none."""
     stream = getattr(classifier, "_stream", None)
     if stream is None or not len(stream.sample.codes):
@@ -629,7 +623,7 @@ def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
     return _as_fitted(source, classifier, stream.counts, factors / factors.max())
 
 
-def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
+def with_model(source: Source, classifier: gf.ReservoirClassifier) -> Source:
     """Return series for a model, with its weights and scaling."""
     given, fitted = source.n_channels, classifier.n_channels_in_
     has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
@@ -655,13 +649,13 @@ def _as_fitted(
     return replace(source, class_weights=weights, scaling=scaling)
 
 
-def start_of(classifier: ReservoirClassifier) -> Start:
+def start_of(classifier: gf.ReservoirClassifier) -> Start:
     """Return the initial state for a model: its u, η and noise."""
     noise = classifier.readout_noise or None
     return Start(float(classifier.eta_), noise, classifier.heads_[0].u, "The model's u")
 
 
-def remarks(classifier: ReservoirClassifier) -> str:
+def remarks(classifier: gf.ReservoirClassifier) -> str:
     """Return sentences on what the page leaves out of a model."""
     said = []
     if classifier.order:

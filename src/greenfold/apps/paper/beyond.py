@@ -22,17 +22,12 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.model_selection import StratifiedKFold
 
+import greenfold as gf
+
 from ...datasets.archive import BinarySplit
-from ...dynamics.dynamics import Dynamics
 from ...math.margins import gaussian_soft_margin, state_moments
 from ...math.sphere import maximize_on_sphere
-from ...networks.gains import Gain
 from ...optimizers.linear import LinearProblem
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...stimuli.gaussian import GaussianStimuli
-from ...stimuli.samples import SampleStimuli
-from ...unfolding.unfolding import Unfolding, unfold
 from ..style import BOUND, RANDOM, SOLVED
 from . import figures as look
 from .figures import Heartbeats, OnHeartbeats, Run
@@ -70,7 +65,7 @@ QUICK = replace(
     true_neurons=20, true_starts=2,
 )  # fmt: skip
 
-GAINS = {"biased tanh": Gain.biased_tanh(0.5), "quadratic": Gain.quadratic(0.05)}
+GAINS = {"biased tanh": gf.Gain.biased_tanh(0.5), "quadratic": gf.Gain.quadratic(0.05)}
 #: Projections on the true network: name, and the part of its solution that is kept.
 ROWS = (
     "random u, readout refitted",
@@ -90,11 +85,11 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
     seed, strength = item
     if strength:
         rng = np.random.default_rng([seed, 2])
-        stimuli = GaussianStimuli.random(10, strength=strength, rng=rng)
+        stimuli = gf.GaussianStimuli.random(10, strength=strength, rng=rng)
     else:
-        stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
+        stimuli = gf.SampleStimuli(ecg.X_train, ecg.y_train)
     unfolding = p.unfold(seed, stimuli.n_steps, p.duration / stimuli.n_steps)
-    best: Any = optimize(unfolding, stimuli, p.eta)
+    best: Any = gf.optimize(unfolding, stimuli, p.eta)
     rounds = look.alternation(unfolding, stimuli, p.eta, p.n_rounds, seed, 3)
     return {
         "seed": seed,
@@ -116,11 +111,11 @@ def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 def _kernels(
-    p: Parameters, unfolding: Unfolding, stimuli: SampleStimuli, u: np.ndarray | None
+    p: Parameters, unfolding: gf.Unfolding, stimuli: gf.SampleStimuli, u: np.ndarray | None
 ) -> np.ndarray:
     """Return the kernel for every η, (n_etas, n_steps); u None means solve for u too."""
     if u is None:
-        found = [optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
+        found = [gf.optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
         return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
     problem = LinearProblem(unfolding.maps, stimuli, 1.0)
     return problem.kernels(u[:, None], np.array(p.etas)).T
@@ -136,7 +131,7 @@ def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> di
     folds = StratifiedKFold(p.n_folds, shuffle=True, random_state=seed)
     inner = np.zeros((len(projections), len(p.etas), len(p.noises)))
     for train, held_out in folds.split(ecg.X_train, ecg.y_train):
-        part = SampleStimuli(ecg.X_train[train], ecg.y_train[train])
+        part = gf.SampleStimuli(ecg.X_train[train], ecg.y_train[train])
         X, signs = part.transform(ecg.X_train[held_out]), ecg.y_train[held_out]
         for row, u in zip(inner, projections, strict=True):
             row += _accuracies(p, _kernels(p, unfolding, part, u) @ X.T, signs)
@@ -168,26 +163,26 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     eta, sized = p.eta, replace(p, n_neurons=p.true_neurons)
     reservoir = replace(sized.network(seed), gain=GAINS[gain])
     made = {"strength": strength, "n_draws": p.n_draws, "rng": 100 + seed}
-    stimuli = GaussianStimuli.random(10, **made)
-    dynamics = Dynamics(reservoir, n_steps=10, dt=1.0, tol=_TOL)
-    linear = optimize(dynamics.linear, stimuli, eta)
-    cut = replace(reservoir, gain=Gain.polynomial(reservoir.gain.coefficients[:3]))
-    expanded = unfold(cut, n_steps=10, dt=1.0, order=1)
+    stimuli = gf.GaussianStimuli.random(10, **made)
+    dynamics = gf.Dynamics(reservoir, n_steps=10, dt=1.0, tol=_TOL)
+    linear = gf.optimize(dynamics.linear, stimuli, eta)
+    cut = replace(reservoir, gain=gf.Gain.polynomial(reservoir.gain.coefficients[:3]))
+    expanded = gf.unfold(cut, n_steps=10, dt=1.0, order=1)
     with look.expansion_judged_elsewhere():
-        order1 = optimize(expanded, stimuli, eta, rng=seed)
+        order1 = gf.optimize(expanded, stimuli, eta, rng=seed)
     drawn = sized.projections(1, seed, 2)[0]
     streams = (np.random.default_rng([seed, k]) for k in (3, 4))
     fit, fresh = (stimuli.sample(p.n_draws, rng=rng) for rng in streams)
     try:
-        best = optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
+        best = gf.optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
     except FloatingPointError:
         # The network diverges at every start for some draw: fit the others.
         X, labels = fit
         for u in (linear.u, -linear.u, order1.u):
             kept = _bounded(dynamics, X, u)[1]
             X, labels = X[kept], labels[kept]
-        bounded = SampleStimuli(X, labels, normalize=None)
-        best = optimize(dynamics, bounded, eta, n_starts=p.true_starts, rng=seed)
+        bounded = gf.SampleStimuli(X, labels, normalize=None)
+        best = gf.optimize(dynamics, bounded, eta, n_starts=p.true_starts, rng=seed)
     found, worst = {}, 0.0
     us = (drawn, linear.u, linear.u, order1.u, best.u)
     vs = (None, linear.v, None, None, best.v)
@@ -230,7 +225,7 @@ def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) ->
     return {"soft_margin": float(kappa), "error": float(np.sqrt(scatter)) / len(signs)}
 
 
-def _bounded(dynamics: Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.ndarray]:
+def _bounded(dynamics: gf.Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return states of the series for which the network stays bounded, and a mask."""
     try:
         return dynamics.states(X, u), np.arange(len(X))
@@ -243,12 +238,12 @@ def _bounded(dynamics: Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.
     return np.concatenate([before, after]), np.append(kept_before, half + kept_after)
 
 
-def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
+def _error(dynamics: gf.Dynamics, fresh: tuple, u: np.ndarray) -> float:
     """Return the largest relative difference to simulated states on some draws."""
     step = max(1, len(fresh[1]) // (2 * _N_SIMULATED))
     X = fresh[0][::step]
     try:
-        truth = np.asarray(simulate(dynamics.reservoir, X, u, dynamics.dt, rtol=1e-8))
+        truth = np.asarray(gf.simulate(dynamics.reservoir, X, u, dynamics.dt, rtol=1e-8))
         states = dynamics.states(X, u)
     except FloatingPointError:  # one of them diverges
         return 0.0
@@ -256,7 +251,6 @@ def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)
@@ -283,7 +277,6 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
     above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))

@@ -59,7 +59,6 @@ def stimuli(p: Parameters) -> GaussianStimuli:
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     return run.map("run", one_run, [run.parameters])[0]
 
 
@@ -95,7 +94,6 @@ def one_run(p: Parameters) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(11.4, 4.1)
     grid = figure.add_gridspec(1, 3, width_ratios=(1.1, 0.95, 1.3))
     found = {name: np.array(value) for name, value in numbers.items()}
@@ -181,7 +179,6 @@ def _draw_states(axes: Any, found: dict, p: Parameters) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Return the main numbers in a few lines."""
     return [
         f"‖μ‖ = {p.strength:g}, variances {p.variances[0]:g} and {p.variances[1]:g}: soft "
         f"margin {numbers['soft_margin']:.3f}, linear network "

@@ -141,7 +141,6 @@ def random_part(p: Parameters, numbers: range) -> dict:
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
@@ -213,7 +212,6 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
     _draw_single(a, numbers["single"], numbers["average"], p)
@@ -307,7 +305,6 @@ def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Return the main numbers in a few lines."""
     single, average = numbers["single"], numbers["average"]
     worst = max(single[key]["deviation_of_range"] for key, _ in look.KINDS)
     certified = np.mean(average["share_certified_to_1e-3"])

@@ -130,7 +130,6 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     p = run.parameters
     items = [(n, strength) for n in range(p.n_networks) for strength in p.strengths]
     return {
@@ -140,7 +139,6 @@ def compute(run: Run) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(11.4, 4.7)
     a, b = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _draw_responses(a, numbers["responses"], p)
@@ -225,7 +223,6 @@ def _draw_margins(axes: Any, found: list[dict]) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Return the main numbers in a few lines."""
     found = numbers["responses"]
     lines = [
         f"(a) error of the states: linear {found['error_linear']:.2%}, O(α) "

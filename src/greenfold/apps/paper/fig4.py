@@ -113,7 +113,6 @@ def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) 
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     best = run.map("optimum", partial(optimum, p, ecg), [0])[0]
     some = chunks(p.n_random, p.chunk)
@@ -144,7 +143,6 @@ def compute(run: Run) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(9.6, 6.4)
     (a, b), (c, d) = figure.subplots(2, 2)
     b.sharex(a)
@@ -201,7 +199,6 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Return the main numbers in a few lines."""
     drawn, optimised = 100 * np.array(numbers["random_accuracy"]), numbers["optimised"]
     best = numbers["optimum"]
     history = np.array(best["history"])

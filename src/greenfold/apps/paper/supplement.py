@@ -129,7 +129,6 @@ def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     seeds = range(p.n_networks)
     by_alpha = [(seed, alpha) for seed in seeds for alpha in p.alphas]
@@ -157,7 +156,6 @@ def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
     for kind, colour in look.KINDS:
@@ -201,7 +199,6 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Return the main numbers in a few lines."""
     best = _by_eta(numbers, "optimised", "accuracy").mean(0)
     drawn = _by_eta(numbers, "random", "accuracy").mean(0)
     spread = _by_eta(numbers, "optimised", "spread").mean(0)

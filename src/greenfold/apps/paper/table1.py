@@ -97,7 +97,6 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the table."""
     p = run.parameters
     origins = archive_means(run.data_dir)
     work = partial(one_network, p, run.ecg, origins)

@@ -51,12 +51,9 @@ class Row:
     #: Upper bound on κ of this network; NaN if none is known.
     bound: float
     seconds: float
-
-    @property
-    def order(self) -> int | str:
-        """Order of the expansion in the non-linearity; "exact" for none."""
-        given = self.classifier.order
-        return given if isinstance(given, str) else int(given)
+    order: int | str  # of the expansion in the non-linearity; "exact" for none
+    projection: str  # of the input: random, solved or shared
+    soft_margin: float  # κ, or its mean over the classes if there are more than two
 
     @property
     def network(self) -> str:
@@ -70,39 +67,23 @@ class Row:
         return f"{self.network} ({how})" if self.order else self.network
 
     @property
-    def projection(self) -> str:
-        """Return the kind of input projection: random, solved or shared."""
-        given = self.classifier.input_projection
-        return PROJECTIONS[given if isinstance(given, str) else "random"]
-
-    @property
     def is_solved(self) -> bool:
-        """Whether the input projection was solved for."""
+        """Return whether the input projection was solved for."""
         return self.projection in ("solved", "shared")
 
     @property
-    def one_input(self) -> bool:
-        """Whether all comparisons have the same input projection."""
-        return self.projection != "solved" or len(self.classifier.classes_) == 2
-
-    @property
-    def soft_margin(self) -> float:
-        """Return κ, or its mean over the classes if there are more than two."""
-        return float(np.mean(self.classifier.soft_margin_))
-
-    @property
     def gap(self) -> float:
-        """Distance of κ from the bound, relative to the larger of the two in size."""
+        """Return the distance of κ from the bound, relative to the larger of the two."""
         return relative_gap(self.bound, self.soft_margin)
 
     @property
     def proven(self) -> bool:
-        """Whether the soft margin is proven to be the largest possible."""
+        """Return whether the soft margin is proven to be the largest possible."""
         return self.is_solved and bool(np.isfinite(self.bound)) and self.gap <= PROVEN
 
     @property
     def validities(self) -> list[Any]:
-        """Validity of the expansion of every comparison; empty for a linear network."""
+        """Return the validity of the expansion per comparison; empty if linear."""
         found = self.classifier.validity_
         listed = found if isinstance(found, list) else [found]
         return [one for one in listed if one is not None]
@@ -123,13 +104,23 @@ def measure(
     """
     X, y, _ = task.judged
     hardened = for_noise or classifier
-    accuracy = float(np.mean(classifier.predict(X) == y))
-    noisy = noisy_accuracy(hardened, X, y, noise, rng=seed)
+    given, order = classifier.input_projection, classifier.order
     # Bound on the mean soft margin of the comparisons.
     bound = float(np.mean(classifier.soft_margin_bound_))
     if classifier.shared_bound_ is not None:
         bound = classifier.shared_bound_ / len(classifier.heads_)
-    return Row(classifier, accuracy, noisy, noise, float(hardened.eta_), bound, seconds)
+    return Row(
+        classifier,
+        accuracy=float(np.mean(classifier.predict(X) == y)),
+        noisy_accuracy=noisy_accuracy(hardened, X, y, noise, rng=seed),
+        noise=noise,
+        noisy_eta=float(hardened.eta_),
+        bound=bound,
+        seconds=seconds,
+        order=order if isinstance(order, str) else int(order),
+        projection=PROJECTIONS[given if isinstance(given, str) else "random"],
+        soft_margin=float(np.mean(classifier.soft_margin_)),
+    )
 
 
 def compare(
@@ -176,13 +167,11 @@ def compare(
         settings |= {"input_projection": projection, "random_state": seed}
         begun = time.perf_counter()
         fitted = ReservoirClassifier(**settings).fit(task.X, task.y)
-        seconds = time.perf_counter() - begun
-        hardened = None
+        options: Any = {"seed": seed, "seconds": time.perf_counter() - begun}
         if refit and noise and settings.get("eta", "cv") == "cv":
             hardened = ReservoirClassifier(**{**settings, "readout_noise": noise})
-            hardened.fit(task.X, task.y)
-        options: dict[str, Any] = {"noise": noise, "seed": seed, "seconds": seconds}
-        rows.append(measure(fitted, task, for_noise=hardened, **options))
+            options["for_noise"] = hardened.fit(task.X, task.y)
+        rows.append(measure(fitted, task, noise=noise, **options))
     return share_bounds(rows)
 
 
@@ -256,7 +245,8 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
         alike = [one for one in linear if one.classifier.eta_ == row.classifier.eta_]
         # A row may hold a bound for one u; its classifier has the bound for any.
         found = [float(np.mean(other.classifier.soft_margin_bound_)) for other in alike]
-        return min(found + [other.bound for other in alike if row.one_input])
+        one_u = row.projection != "solved" or len(row.classifier.classes_) == 2
+        return min(found + [other.bound for other in alike if one_u])
 
     return [replace(row, bound=best(row)) if row.order == 0 else row for row in rows]
 
@@ -274,14 +264,14 @@ def headline(rows: Sequence[Row], n_judged: int) -> Row:
 
 def to_record(row: Row) -> dict[str, Any]:
     """Return a row as plain values for JSON; None if there is no value."""
-    trusted = [one.trustworthy for one in row.validities]
+    trusted, bounded = [one.trustworthy for one in row.validities], np.isfinite(row.bound)
     return {
         "projection": row.projection,
         "order": row.order,
         "eta": float(row.classifier.eta_),
         "soft_margin": row.soft_margin,
-        "soft_margin_bound": row.bound if np.isfinite(row.bound) else None,
-        "gap": row.gap if np.isfinite(row.bound) else None,
+        "soft_margin_bound": row.bound if bounded else None,
+        "gap": row.gap if bounded else None,
         "proven_optimal": row.proven,
         "accuracy": row.accuracy,
         "accuracy_under_noise": row.noisy_accuracy if row.noise else None,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -19,28 +19,26 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from ... import ReservoirClassifier, optimize
+from ...analysis import curves as margin_curves
 from ...analysis.masks import MaskStudy
 from ...estimators.margin.classifier import class_weights
 from ...estimators.series import read_series
 from ...math.margins import state_moments
 from ...math.sphere import maximize_on_sphere
-from ...optimizers.linear import LinearProblem
 from ...stimuli.frame import Frame, frames_of
 from ..style import BASE
 from .comparison import Row, Split
 
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
-#: Hues of the palette; each is drawn in a code that `_to_svg` replaces.
-HUES = tuple(f"--{name}" for name in ("solved", "random", "a", "b", "c", "d", "e"))
-_NAMED = (*HUES, "--ink", "--grid", "--bound")
-_CODES = {hue: f"#0a0c{i:02x}" for i, hue in enumerate(_NAMED)}
-INK, GRID, BOUND = (_CODES[f"--{name}"] for name in ("ink", "grid", "bound"))
-COLOURS = tuple(_CODES[hue] for hue in HUES)
+#: Hues by name, each drawn in a code that `_to_svg` replaces by the page's variable.
+_NAMES = ("solved", "random", "a", "b", "c", "d", "e", "ink", "grid", "bound")
+CODES = {name: f"#0a0c{i:02x}" for i, name in enumerate(_NAMES)}
+SOLVED, RANDOM, TEXT, LIMIT = "solved", "random", "ink", "bound"
+INK, GRID = CODES["ink"], CODES["grid"]
 #: Lines also differ by dash.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
-#: The first two hues are those of the projections, the others those of the classes.
-SOLVED, RANDOM, N_PROJECTIONS = 0, 1, 2
+DASHED, DOTTED = 1, 2
 #: Largest numbers of classes and channels on a page, and of inputs of a mask.
 MAX_CLASSES, MAX_CHANNELS, MAX_INPUTS = 5, 4, 200
 _N_TIMES = 40  # readout times of a curve; more would not be visible
@@ -53,9 +51,13 @@ _TIME, _KAPPA = "time t (unit of the duration)", "soft margin κ (unit of the st
 _ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
 
 
-@dataclass(frozen=True)
-class Key:
-    """One entry of a legend: text, CSS variable, and SVG dash pattern or "fill"."""
+def line_style(hue: str, dash: int = 0) -> dict[str, Any]:
+    """Return colour and dash of a line, for matplotlib."""
+    return {"color": CODES[hue], "linestyle": DASHES[dash % len(DASHES)]}
+
+
+class Key(NamedTuple):
+    """One entry of a legend: text, hue, and SVG dash pattern or "fill"."""
 
     label: str
     hue: str
@@ -78,18 +80,26 @@ class Picture:
         """Return the first axes."""
         return self.all_axes[0]
 
+    def line(
+        self, x: Any, y: Any, hue: str, dash: int = 0, label: str = "", **look: Any
+    ) -> None:
+        """Draw a line, with an entry in the legend if it has a label."""
+        self.axes.plot(x, y, **line_style(hue, dash), **look)
+        if label:
+            self.add_key(label, hue, dash)
 
-def key(label: str, hue: int, dash: int = 0) -> Key:
-    """Return the legend entry of a line with a colour and a dash of this module."""
-    pattern = DASHES[dash % len(DASHES)]
-    if isinstance(pattern, str):
-        return Key(label, HUES[hue])
-    return Key(label, HUES[hue], " ".join(f"{1.6 * part:g}" for part in pattern[1]))
+    def band(self, x: Any, low: Any, high: Any, hue: str, label: str = "") -> None:
+        """Fill the area between two curves."""
+        self.axes.fill_between(x, low, high, color=CODES[hue], alpha=0.25, lw=0)
+        if label:
+            self.keys.append(Key(label, hue, "fill"))
 
-
-def area(label: str, hue: int) -> Key:
-    """Return the legend entry of a filled area."""
-    return Key(label, HUES[hue], "fill")
+    def add_key(self, label: str, hue: str, dash: int = 0) -> None:
+        """Add a line to the legend."""
+        pattern = DASHES[dash % len(DASHES)]
+        dashed = not isinstance(pattern, str)
+        shown = " ".join(f"{1.6 * part:g}" for part in pattern[1]) if dashed else "none"
+        self.keys.append(Key(label, hue, shown))
 
 
 @contextmanager
@@ -122,8 +132,8 @@ def _to_svg(figure: Figure, name: str) -> str:
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     # These are names of vocabularies, not addresses; HTML needs neither.
     svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
-    for hue, code in _CODES.items():
-        svg = svg.replace(code, f"var({hue})")
+    for name_of_hue, code in CODES.items():
+        svg = svg.replace(code, f"var(--{name_of_hue})")
     # The page sets the width; the view box keeps the proportions.
     for side in ("height", "width"):
         svg = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", svg, count=1)
@@ -141,22 +151,16 @@ def limits(values: Any, share: float = 0.06) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _hue(row: Row) -> int:
+def _hue(row: Row) -> str:
     return SOLVED if row.is_solved else RANDOM
 
 
-def _class_hue(index: int) -> int:
-    return N_PROJECTIONS + index % (len(HUES) - N_PROJECTIONS)
+def _class_hue(index: int) -> str:
+    return "abcde"[index % 5]
 
 
-def _style(row: Row) -> dict[str, Any]:
-    """Return the colour of the projection and the dash of the order."""
-    return {"color": COLOURS[_hue(row)], "linestyle": DASHES[bool(row.order)]}
-
-
-def _keys(rows: Sequence[Row]) -> list[Key]:
-    named = ((f"{row.projection} u, {row.network}", row) for row in rows)
-    return [key(label, _hue(row), bool(row.order)) for label, row in named]
+def _name(row: Row) -> str:
+    return f"{row.projection} u, {row.network}"
 
 
 def _first_class(row: Row) -> str:
@@ -176,8 +180,7 @@ def class_means(task: Split, row: Row) -> list[Picture]:
     values, labels = series.values, row.classifier.classes_[:MAX_CLASSES]
     if series.present is not None:
         values = np.where(series.present[:, None, :], values, np.nan)
-    faint = 0.22 if len(labels) == 2 else 0.12
-    found = []
+    times, found = _steps(row), []
     for channel in range(min(n_channels := values.shape[1], MAX_CHANNELS)):
         which = f", channel {channel + 1} of {n_channels}" if n_channels > 1 else ""
         title, y = f"Class means and spread{which}", "x(t) (unit of the data)"
@@ -188,10 +191,8 @@ def class_means(task: Split, row: Row) -> list[Picture]:
                 with np.errstate(invalid="ignore", divide="ignore"):
                     mean = np.nansum(own, axis=0) / begun
                     spread = np.sqrt(np.nansum((own - mean) ** 2, axis=0) / begun)
-                colour, band = COLOURS[_class_hue(i)], (mean - spread, mean + spread)
-                made.axes.fill_between(_steps(row), *band, color=colour, alpha=faint, lw=0)
-                made.axes.plot(_steps(row), mean, color=colour, linestyle=DASHES[i % 4])
-                made.keys.append(key(f"{label} ({len(own)} series)", _class_hue(i), i))
+                made.band(times, mean - spread, mean + spread, _class_hue(i))
+                made.line(times, mean, _class_hue(i), i, f"{label} ({len(own)} series)")
             made.axes.margins(x=0)
         made.caption = "Lines: mean of the training series. Bands: one standard deviation."
         found.append(made)
@@ -220,10 +221,9 @@ def state_clouds(
         for share, part in zip(shares[i, j], (~own, own), strict=True):
             share[:] = 100 * np.histogram(inside[part], bins)[0] / max(part.sum(), 1)
     tops = 1.08 * shares.max(axis=(0, 2, 3))
-    draw = _two_clouds if two else _strips
     found = []
     for row, one in zip(chosen, shares, strict=True):
-        made = draw(row, one, bins, tops)
+        made = _clouds(row, one, bins, tops)
         noisy = f", {row.noisy_accuracy:.1%} under readout noise" if row.noise else ""
         judged = f"({task.judged[2]} series)"
         made.caption = f"Accuracy {row.accuracy:.1%}{noisy} {judged}. {made.caption}"
@@ -231,41 +231,33 @@ def state_clouds(
     return found
 
 
-def _two_clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: Any) -> Picture:
+def _clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
+    """Draw two classes in one panel, or one panel per class with all others as outline."""
+    classifier, n = row.classifier, len(shares)
+    two = len(classifier.classes_) == 2
     title = f"{row.projection.capitalize()} u, {row.network}"
-    with drawing(f"cloud{row.projection}{row.order}", title, _ALONG, _SHARE) as made:
-        ax = made.axes
-        for side, share in enumerate(shares[0]):
-            colour = COLOURS[_class_hue(side)]
-            ax.stairs(share, bins, fill=True, color=colour, alpha=0.45)
-            ax.stairs(share, bins, color=colour, linestyle=DASHES[side], lw=1.6)
-            made.keys.append(area(str(row.classifier.classes_[side]), _class_hue(side)))
-        ax.axvline(float(row.classifier.threshold_), color=INK, linewidth=1.2)
-        ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[0]))
-        noisy = _noise_bar(ax, row.noise)
-    made.caption = f"Vertical line: threshold.{noisy}"
-    return made
-
-
-def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
-    """Draw one strip per class: the class along its readout, all others as an outline."""
-    labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
-    name, n, noisy = f"cloud{row.projection}{row.order}", len(shares), ""
-    whose = "each class along its own readout"
-    title = f"{row.projection.capitalize()} u, {row.network}, {whose}"
-    with drawing(name, title, _ALONG, _SHARE, 0.75 + 0.72 * n, n) as made:
+    title += "" if two else ", each class along its own readout"
+    height = HEIGHT if two else 0.75 + 0.72 * n
+    labels = classifier.classes_ if two else classifier.classes_[classifier.compared_]
+    name = f"cloud{row.projection}{row.order}"
+    with drawing(name, title, _ALONG, _SHARE, height, n) as made:
         for i, (ax, (others, own)) in enumerate(zip(made.all_axes, shares, strict=True)):
-            colour = COLOURS[_class_hue(i)]
-            ax.stairs(own, bins, fill=True, color=colour, alpha=0.5)
-            ax.stairs(own, bins, color=colour, lw=1.4)
-            ax.stairs(others, bins, color=INK, linestyle=DASHES[2], lw=1.1)
-            ax.axvline(0, color=INK, linewidth=1.0)
+            for side, share in enumerate((others, own) if two else (own,), start=i):
+                style = line_style(_class_hue(side), side if two else 0)
+                ax.stairs(share, bins, fill=True, color=style["color"], alpha=0.45)
+                ax.stairs(share, bins, **style)
+                made.keys.append(Key(str(labels[side]), _class_hue(side), "fill"))
+            if not two:
+                ax.stairs(others, bins, **line_style(TEXT, DOTTED), lw=1.1)
+                ax.yaxis.set_major_locator(MaxNLocator(2))
+            ax.axvline(float(classifier.threshold_) if two else 0, color=INK, lw=1.1)
             ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[i]))
-            ax.yaxis.set_major_locator(MaxNLocator(2))
-            noisy = noisy if i else _noise_bar(ax, row.noise)
             ax.tick_params(labelbottom=i == n - 1)
-            made.keys.append(area(str(labels[i]), _class_hue(i)))
-    made.keys.append(Key("all other classes", "--ink", "2.4 2.4"))
+        noisy = _noise_bar(made.axes, row.noise)
+    if two:
+        made.caption = f"Vertical line: threshold.{noisy}"
+        return made
+    made.add_key("all other classes", TEXT, DOTTED)
     more = f"; {len(labels) - n} more classes are not shown" if len(labels) > n else ""
     made.caption = (
         f"One strip per class, in this order{more}. Vertical line: half-way between the "
@@ -312,30 +304,27 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         return None
     title = "Soft margin over the optimisation"
     with drawing("history", title, "evaluation", _KAPPA) as made:
-        ax = made.axes
         for row, curve in curves:
-            ax.plot(np.arange(len(curve)), curve, **_style(row))
-            if len(curve) == 1:
-                ax.plot([0], curve, "o", color=COLOURS[SOLVED])
-        bounds = [bound for row, _ in curves if np.isfinite(bound := _bound_of_first(row))]
+            mark = {"marker": "o"} if len(curve) == 1 else {}
+            steps = np.arange(len(curve))
+            made.line(steps, curve, _hue(row), bool(row.order), _name(row), **mark)
+        # The bound of the first comparison; a row has the mean of all.
+        each = [
+            (row.bound, np.ravel(row.classifier.soft_margin_bound_)) for row, _ in curves
+        ]
+        bounds = [mean if len(own) == 1 else float(own[0]) for mean, own in each]
+        bounds = [bound for bound in bounds if np.isfinite(bound)]
         for bound in bounds:
-            ax.axhline(bound, color=BOUND, linestyle=DASHES[2], linewidth=1.2)
+            made.axes.axhline(bound, **line_style(LIMIT, DOTTED), lw=1.2)
         shown = np.concatenate([curve for _, curve in curves])
         # A start far below would flatten everything of interest.
         low = max(float(shown.min()), float(-0.5 * abs(shown.max())))
-        ax.set_ylim(*limits([low, shown.max(), *bounds]))
-        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    made.keys = _keys([row for row, _ in curves])
+        made.axes.set_ylim(*limits([low, shown.max(), *bounds]))
+        made.axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if bounds:
-        made.keys.append(Key("proven upper bound", "--bound", "2.4 2.4"))
+        made.add_key("proven upper bound", LIMIT, DOTTED)
     made.caption = "Best pair of projections so far." + _first_class(rows[0])
     return made
-
-
-def _bound_of_first(row: Row) -> float:
-    """Return the bound of the first comparison; a row has their mean."""
-    bounds = np.atleast_1d(row.classifier.soft_margin_bound_)
-    return row.bound if len(bounds) == 1 else float(bounds[0])
 
 
 #: Times the κ at the end that an earlier readout must reach to be pointed out.
@@ -350,7 +339,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
         for row in rows:
             times, values = _margins_over_time(row.classifier, task.X, task.y)
             top = int(values.argmax())
-            made.axes.plot(times, values, **_style(row))
+            made.line(times, values, _hue(row), bool(row.order), _name(row))
             if row.is_solved and not early and values[top] > _EARLIER * abs(values[-1]):
                 early = (
                     f" The {row.network} network is better read earlier: κ of this u is "
@@ -359,11 +348,8 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
                 )
         made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
         made.axes.margins(x=0)
-    made.keys = _keys(rows)
-    made.caption = (
-        f"The fitted input projection, with the best readout at each time t.{early}"
-    )
-    made.caption += _first_class(rows[0])
+    best = "The fitted input projection, with the best readout at each time t."
+    made.caption = f"{best}{early}{_first_class(rows[0])}"
     return made
 
 
@@ -377,11 +363,9 @@ def _margins_over_time(
     times = steps * unfolding.dt
     frame, u = _frame(classifier, X, y), classifier.heads_[0].u
     if unfolding.is_linear:
-        problems = (
-            LinearProblem(unfolding.with_readout(time).maps, frame.stimuli, eta)
-            for time in times
-        )
-        return times, np.array([problem.best_readout(u)[1].value for problem in problems])
+        own: Any = {"u": u, "eta": eta}
+        found = margin_curves.margin_over_time(unfolding, frame.stimuli, times, **own)
+        return times, found.soft_margin
     series = read_series(classifier, X, fitting=False)
     room = max(50, _NUMBERS // (n_steps * unfolding.n_neurons))
     chosen = slice(None, None, -(-len(series) // room))
@@ -414,23 +398,18 @@ def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
     all_values = [kernel.linear[:MAX_CHANNELS].ravel() for _, k in shown for _, kernel in k]
     scale = limits(np.concatenate(all_values) if shown else [])
     for row, kernels in shown:
-        title = f"Linear kernel, {row.projection} u, {row.network}"
-        several = len(kernels) > 1
-        labelled = (f"kernel{row.projection}{row.order}", title, _TIME)
-        with drawing(*labelled, "a(t) (states per input)") as made:
-            ax = made.axes
+        name, several = f"kernel{row.projection}{row.order}", len(kernels) > 1
+        y = "a(t) (states per input)"
+        with drawing(name, f"Linear kernel, {_name(row)}", _TIME, y) as made:
             for i, (label, kernel) in enumerate(kernels):
                 for channel, values in enumerate(kernel.linear[:MAX_CHANNELS]):
                     hue, dash = (_class_hue(i), i) if several else (_hue(row), channel)
-                    look = {"color": COLOURS[hue], "linestyle": DASHES[dash % 4]}
-                    ax.plot(_steps(row), values, **look)
-                    if several and channel == 0:
-                        made.keys.append(key(label, hue, dash))
-                    elif not several and len(kernel.linear) > 1:
-                        made.keys.append(key(f"channel {channel + 1}", hue, channel))
-            ax.axhline(0, color=GRID, linewidth=1, zorder=1)
-            ax.set_ylim(*scale)
-            ax.margins(x=0)
+                    own = f"channel {channel + 1}" if len(kernel.linear) > 1 else ""
+                    shown = own if not several else "" if channel else label
+                    made.line(_steps(row), values, hue, dash, shown)
+            made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
+            made.axes.set_ylim(*scale)
+            made.axes.margins(x=0)
         made.caption = "Contribution to the readout of a unit input at each time."
         found.append(made)
     return found
@@ -447,7 +426,7 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
     look |= {"origin": "lower", "interpolation": "nearest"}
     for row, C in shown:
         end = row.classifier.duration
-        title = f"Quadratic kernel, {row.projection} u, {row.network}"
+        title = f"Quadratic kernel, {_name(row)}"
         name, x = f"quadratic{row.projection}", "time t′ (unit of the duration)"
         with drawing(name, title, x, _TIME, 3.3) as made:
             made.axes.grid(False)
@@ -472,7 +451,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
             modes = row.classifier.reservoir_.modes()
             loading = np.abs(modes.loading(row.classifier.heads_[0].u))
             sizes = np.linalg.norm(loading, axis=1)
-            colour, constants = COLOURS[_hue(row)], np.asarray(modes.time_constants)
+            colour, constants = CODES[_hue(row)], np.asarray(modes.time_constants)
             filling = colour if row.is_solved else "none"
             ax.plot(constants, sizes, "o^"[bool(row.order)], c=colour, ms=4.5, mfc=filling)
         finite = constants[np.isfinite(constants)]
@@ -489,35 +468,32 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
     made.caption += " Circles: linear; triangles: non-linear." if rows[-1].order else ""
     made.caption += _first_class(rows[0])
     for name, hue in dict.fromkeys((row.projection, _hue(row)) for row in rows):
-        made.keys.append(area(f"{name} u ({'filled' if hue == SOLVED else 'open'})", hue))
+        label = f"{name} u ({'filled' if hue == SOLVED else 'open'})"
+        made.keys.append(Key(label, hue, "fill"))
     return made
 
 
 def mask_margins(study: MaskStudy) -> Picture:
     """Draw κ of random masks, of the solved mask, and the bound."""
-    best, interval = study.projections, study.interval
-    n_drawn = len(study.drawn)
-    blue, middle = COLOURS[SOLVED], interval.estimate
+    best, interval, n_drawn = study.projections, study.interval, len(study.drawn)
+    blue, middle = CODES[SOLVED], interval.estimate
     with drawing("margins", "Soft margin", "soft margin κ", height=2.0) as made:
         ax = made.axes
         # Spread over the height by rank, so that equal ones do not overlap.
         heights = 0.3 * (np.linspace(-1, 1, n_drawn) if n_drawn > 1 else 0)
-        ax.plot(study.drawn, heights, ".", color=COLOURS[RANDOM], alpha=0.7)
-        ax.plot([study.random_margin] * 2, [-0.4, 0.4], color=COLOURS[RANDOM])
+        ax.plot(study.drawn, heights, ".", color=CODES[RANDOM], alpha=0.7)
+        drawn = f"{n_drawn} random masks; line: their mean"
+        made.line([study.random_margin] * 2, [-0.4, 0.4], RANDOM, label=drawn)
+        made.add_key(f"solved mask with its {interval.level:.0%} interval", SOLVED)
         reach = [[middle - interval.low], [interval.high - middle]]
         ax.errorbar([middle], [1], xerr=reach, fmt="o", color=blue, capsize=4)
         ax.plot([best.soft_margin], [1], "|", color=blue, markersize=16)
         if best.upper_bound is not None:
-            ax.axvline(best.upper_bound, color=BOUND, linestyle=DASHES[1])
+            ax.axvline(best.upper_bound, **line_style(LIMIT, DASHED))
+            made.add_key("proven upper bound", LIMIT, DASHED)
         ax.set_ylim(-0.7, 1.6)
         ax.set_yticks([0, 1], ["random", "solved"])
         ax.grid(visible=False, axis="y")
-    made.keys = [
-        key(f"{n_drawn} random masks; line: their mean", RANDOM),
-        key(f"solved mask with its {interval.level:.0%} interval", SOLVED),
-    ]
-    if best.upper_bound is not None:
-        made.keys.append(Key("proven upper bound", "--bound", "8 3.2"))
     made.caption = (
         "Dot with bars: expected κ on the device. Vertical stroke: κ on the estimated "
         "response, on which the mask was solved."
@@ -528,7 +504,7 @@ def mask_margins(study: MaskStudy) -> Picture:
 def mask_values(values: np.ndarray) -> Picture:
     """Draw the mask input by input; with several channels as squares."""
     n_inputs, n_channels = values.shape
-    shown, blue = values[:MAX_INPUTS], COLOURS[SOLVED]
+    shown, blue = values[:MAX_INPUTS], CODES[SOLVED]
     y = "value of the mask" if n_channels == 1 else "channel"
     with drawing("mask", "The mask", "input", y) as made:
         ax = made.axes

@@ -45,12 +45,20 @@ class ForecastStudy:
 
     @property
     def unit(self) -> str:
-        """Of times."""
+        """Unit of the times."""
         return "steps" if self.dt is None else "time units"
 
     def time(self, steps: Any) -> Any:
-        """Steps as time, if the step is known."""
+        """Return steps as time, if the step is known."""
         return np.asarray(steps) * (1 if self.dt is None else self.dt)
+
+    def mean_valid_times(self) -> dict[str, float]:
+        """Return the mean valid time by kind."""
+        return {kind: float(self.time(one.mean())) for kind, one in self.valid.items()}
+
+    def mean_errors(self) -> dict[str, float]:
+        """Return the error of one step by kind, the mean over the channels."""
+        return {kind: float(one.residual_.mean()) for kind, one in self.models.items()}
 
     def record(self) -> dict[str, Any]:
         """Return the results for JSON."""
@@ -61,10 +69,8 @@ class ForecastStudy:
             "train": self.n_train,
             "dt": self.dt,
             "horizon": self.horizon,
-            "valid_steps": {kind: one.tolist() for kind, one in self.valid.items()},
-            "one_step_error": {
-                kind: model.residual_.tolist() for kind, model in self.models.items()
-            },
+            "valid_steps": self.valid,
+            "one_step_error": {kind: one.residual_ for kind, one in self.models.items()},
             "neurons": self.final.driven_.n_neurons,
             "ridge": self.final.ridge_,
             "washout": self.final.washout_,
@@ -111,8 +117,7 @@ def study_forecast(
     wanted = "leave at least 2 samples to judge by and 10 to learn from"
     must(left >= 2 and n_train >= 10, "holdout", wanted, f"{left} and {n_train}")
     models, valid, made = {}, {}, {}
-    spread = values[:n_train].std(0)
-    spread[spread == 0] = 1.0
+    spread = _spread(values[:n_train])
     horizon = max(1, min(n_steps, left // 2))
     starts = np.unique(np.linspace(n_train, len(values) - horizon, _N_STARTS).astype(int))
     for kind in ("random", "solved"):
@@ -151,6 +156,11 @@ def study_forecast(
     )
 
 
+def _spread(values: np.ndarray) -> np.ndarray:
+    found = values.std(0)
+    return np.where(found == 0, 1.0, found)
+
+
 def write_forecast_page(
     path: str | Path, study: ForecastStudy, *, notes: Sequence[str] = (), command: str = ""
 ) -> Path:
@@ -159,9 +169,8 @@ def write_forecast_page(
         text = fill_page(
             "forecast",
             study=study,
-            valid={k: float(study.time(v.mean())) for k, v in study.valid.items()},
-            errors={k: float(m.residual_.mean()) for k, m in study.models.items()},
-            rows=_rows(study),
+            valid=study.mean_valid_times(),
+            errors=study.mean_errors(),
             notes=notes,
             pictures=[*_held_out(study), *_ahead(study)],
             command=command,
@@ -169,76 +178,46 @@ def write_forecast_page(
     return write_page(path, text)
 
 
-def _rows(study: ForecastStudy) -> list[tuple[str, str]]:
-    final = study.final
-    shown = [
-        ("samples, channels", f"{len(study.series)}, {len(study.names)}"),
-        ("learnt before the held-out part", f"{study.n_train} samples"),
-        ("neurons", str(final.driven_.n_neurons)),
-        ("ridge penalty", f"{final.ridge_:.3g}"),
-        ("memory of the network", f"{final.washout_} steps"),
-    ]
-    if study.dt is not None:
-        shown.insert(1, ("time between samples", f"{study.dt:g}"))
-    return shown
-
-
 def _held_out(study: ForecastStudy) -> list[Any]:
     """Draw both forecasts of the held-out part and the truth, one picture per channel."""
-    from .figures import COLOURS, DASHES, INK, RANDOM, SOLVED, Key, drawing, key
+    from . import figures as look
 
     truth = study.series[study.n_train :][: len(study.made["solved"])]
     times = study.time(np.arange(1, len(truth) + 1))
-    spread = study.series[: study.n_train].std(0)
-    spread[spread == 0] = 1.0
-    ends = {
-        kind: float(study.time(valid_steps(one, truth, spread)))
-        for kind, one in study.made.items()
-    }
+    spread = _spread(study.series[: study.n_train])
     found = []
     for channel, name in enumerate(study.names[:_SHOWN]):
         x = f"{study.unit} after the start"
-        with drawing(f"held{channel}", f"Held out: {name}", x) as made:
-            ax = made.axes
-            ax.plot(times, truth[:, channel], color=INK, lw=2.4, alpha=0.35)
-            for kind, hue in (("random", RANDOM), ("solved", SOLVED)):
-                dash = DASHES[hue]
-                values = study.made[kind][:, channel]
-                ax.plot(times, values, color=COLOURS[hue], lw=1.2, ls=dash)
-                ax.axvline(ends[kind], color=COLOURS[hue], lw=1, ls=dash, alpha=0.7)
-            low, high = truth[:, channel].min(), truth[:, channel].max()
-            room = 0.3 * (high - low) or 1.0
-            ax.set_ylim(low - room, high + room)
-        made.keys = [
-            Key("truth", "--ink"),
-            key("random input weights", RANDOM, RANDOM),
-            key("solved input weights", SOLVED, SOLVED),
-        ]
-        made.caption = "Upright lines: where each forecast leaves the truth."
+        with look.drawing(f"held{channel}", f"Held out: {name}", x) as made:
+            own = truth[:, channel]
+            made.line(times, own, look.TEXT, label="truth", lw=2.4, alpha=0.35)
+            for kind, dash in (("random", look.DASHED), ("solved", 0)):
+                label, forecast = f"{kind} input weights", study.made[kind]
+                made.line(times, forecast[:, channel], kind, dash, label, lw=1.2)
+                left = float(study.time(valid_steps(forecast, truth, spread)))
+                made.axes.axvline(left, lw=1, alpha=0.7, **look.line_style(kind, dash))
+            made.axes.set_ylim(*look.limits(own, 0.3))
+        made.caption = "Vertical lines: where each forecast leaves the truth."
         found.append(made)
     return found
 
 
 def _ahead(study: ForecastStudy) -> list[Any]:
     """Draw the end of the series, and the forecast of what follows with its band."""
-    from .figures import COLOURS, INK, SOLVED, Key, area, drawing, key
+    from . import figures as look
 
     n_before = min(len(study.series), len(study.ahead))
     before = study.time(np.arange(-n_before + 1, 1))
     after = study.time(np.arange(1, len(study.ahead) + 1))
+    noisy = "90 % of forecasts with noise as large as the error of one step"
     found = []
     for channel, name in enumerate(study.names[:_SHOWN]):
         x = f"{study.unit} after the end of the series"
-        with drawing(f"ahead{channel}", f"What follows: {name}", x) as made:
-            ax, blue = made.axes, COLOURS[SOLVED]
-            ax.plot(before, study.series[-n_before:, channel], color=INK, lw=1.2)
-            lower, upper = (one[:, channel] for one in study.band)
-            ax.fill_between(after, lower, upper, color=blue, alpha=0.25, lw=0)
-            ax.plot(after, study.ahead[:, channel], color=blue, lw=1.2)
-        made.keys = [
-            Key("series", "--ink"),
-            key("forecast", SOLVED),
-            area("90 % of forecasts with noise as large as the error of one step", SOLVED),
-        ]
+        with look.drawing(f"ahead{channel}", f"What follows: {name}", x) as made:
+            own = study.series[-n_before:, channel]
+            made.line(before, own, look.TEXT, label="series", lw=1.2)
+            made.line(after, study.ahead[:, channel], look.SOLVED, label="forecast", lw=1.2)
+            low, high = (one[:, channel] for one in study.band)
+            made.band(after, low, high, look.SOLVED, noisy)
         found.append(made)
     return found

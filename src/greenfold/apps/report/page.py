@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from ... import ReservoirClassifier
 from ..._base.checks import needs
@@ -127,8 +128,13 @@ def render(
         if on_part:
             on_part(name)
         pictures[name] = [picture for picture in draw() if picture is not None]
-    (_, y, judged), fitted = task.judged, main.classifier
+    (X, y, judged), fitted = task.judged, main.classifier
     labels = fitted.classes_.tolist()
+    known = np.isin(y, labels)
+
+    def confusion(one: ReservoirClassifier) -> np.ndarray:
+        return confusion_matrix(y[known], one.predict(X)[known], labels=labels)
+
     compared = (labels, fitted.soft_margin_, fitted.soft_margin_bound_)
     return fill_page(
         "report",
@@ -139,41 +145,17 @@ def render(
         counts=[(str(one), (task.y == one).sum(), (y == one).sum()) for one in labels],
         certificates=list(zip(*compared, strict=True)) if len(labels) > 2 else [],
         pictures=pictures,
-        confusions=[(row, _confusion(task, row.classifier)) for row in pair],
+        confusions=[(row, confusion(row.classifier)) for row in pair],
         # The least trustworthy comparison of each non-linear row.
         validities=[
             (row, min(row.validities, key=lambda one: (one.trustworthy, -one.next_order)))
             for row in rows
             if row.validities
         ],
-        parameters=_parameters(main),
+        chosen={"eta": fitted.eta_, "tau": fitted.reservoir_.mean_tau},
         remark=remark,
         command=command,
     )
-
-
-def _confusion(task: Split, fitted: ReservoirClassifier) -> list[list[Any]]:
-    """Return counts and shares, true class along rows, for the trained classes."""
-    X, y, _ = task.judged
-    classes, known = fitted.classes_, np.isin(y, fitted.classes_)
-    both = (np.asarray(y)[known], fitted.predict(X)[known])
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, tuple(np.searchsorted(classes, one) for one in both), 1)
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    return [list(zip(*one, strict=True)) for one in zip(counts, shares, strict=True)]
-
-
-def _parameters(row: Row) -> list[tuple[str, str]]:
-    given = row.classifier.get_params()
-    shown = {
-        name: f"array of shape {np.shape(value)}" if np.ndim(value) else str(value)
-        for name, value in given.items()
-    }
-    chosen = {"eta": row.classifier.eta_, "tau": row.classifier.reservoir_.mean_tau}
-    for name, value in chosen.items():
-        if isinstance(given[name], str):
-            shown[name] += f" (chosen: {value:g})"
-    return sorted(shown.items())
 
 
 def write_mask_page(

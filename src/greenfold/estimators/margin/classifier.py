@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
-from ..._base.arrays import content_hashes, exponent
+from ..._base.arrays import content_hashes, exponent, in_chunks
 from ..._base.calls import (
     display,
     rows_of_estimator,
@@ -28,7 +28,7 @@ from ..._base.calls import (
     watched,
     with_few_threads,
 )
-from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
+from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ...devices.noise import covariance
 from ...dynamics.dynamics import Dynamics
 from ...math.covariances import ClassMoments, Factored
@@ -38,7 +38,6 @@ from ...networks.reservoir import RESERVOIR, Reservoir
 from ...optimizers.run import foretell
 from ...stimuli.base import Series
 from ...stimuli.chunks import (
-    Chunks,
     by_chunks,
     checked_chunk,
     chunks_of,
@@ -438,17 +437,11 @@ class ReservoirClassifier(
             ``class_weight`` multiplies it.
         """
         self._check_parameters()
-        chunks = chunks_of(X)
-        if chunks is not None:
-            other = (
-                "use class_weight, or partial_fit with a weight for each series of a batch"
-            )
-            why = f"sample_weight cannot be used with series in chunks; {other}."
+        if in_chunks(X):
+            other = "use class_weight, or partial_fit with a weight for each series"
+            why = f"sample_weight cannot be used with series in chunks; {other} of a batch."
             check.require(sample_weight is None, why)
-            y = read_labels(self, y, chunks.shape[0])
-            match_shape(self, *chunks.shape[1:], fitting=True)
-            self._forget()
-            self._fit_chunks(chunks, self._encode(y))
+            self._fit_chunks(X, y)
             return self
         series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
         self._forget()
@@ -457,7 +450,7 @@ class ReservoirClassifier(
         self._set_unit(float(np.abs(series.values).max()))
         series = self._in_unit(series)
         if self.order == 0 and series.present is None:
-            self._begin_stream(series)
+            self._begin_stream()
             self._stream.add(series, codes, weights)
             self._solve_stream((series, codes, weights))
         else:
@@ -500,7 +493,7 @@ class ReservoirClassifier(
             self.classes_ = known
             self._build()
             self._set_unit(float(np.abs(series.values).max()))
-            self._begin_stream(series)
+            self._begin_stream()
         why = f"`classes={classes!r}` is not the same as on last call to partial_fit"
         check.require(
             np.array_equal(known, self.classes_), f"{why}, was: {self.classes_!r}"
@@ -547,9 +540,14 @@ class ReservoirClassifier(
         heads = self._solve(frames)
         self._settle(heads, stream.clouds(heads, per_class))
 
-    def _fit_chunks(self, chunks: Chunks, codes: np.ndarray) -> None:
+    def _fit_chunks(self, X: Any, y: Any) -> None:
         """Fit series that are not in memory, from sums computed where they are."""
-        n_classes, shape = len(self.classes_), chunks.shape[1:]
+        chunks: Any = chunks_of(X)
+        y, shape = read_labels(self, y, chunks.shape[0]), chunks.shape[1:]
+        match_shape(self, *shape, fitting=True)
+        self._forget()
+        codes = self._encode(y)
+        n_classes = len(self.classes_)
         self._build()
         small = small_codes(codes, n_classes)
         each = chunks.series, chunks.firsts, chunks.split(small)
@@ -624,8 +622,8 @@ class ReservoirClassifier(
         self._kept = fixed_input(self, rng, self.reservoir_.n_neurons, self.n_channels_in_)
         self._fold_seed = int(rng.integers(2**31))
 
-    def _begin_stream(self, series: Series) -> None:
-        shape = series.n_channels, series.n_steps
+    def _begin_stream(self) -> None:
+        shape = self.n_channels_in_, self.n_features_in_
         self._stream = ClassStream.empty(len(self.classes_), shape, self._fold_seed)
 
     def _choose(self, sample: _Labelled) -> bool:
@@ -634,24 +632,6 @@ class ReservoirClassifier(
         The held-out series also calibrate the probabilities, even if both are given.
         """
         self.eta_ = FALLBACK if self.eta == "cv" else float(self.eta)
-        if not may_hold_out(sample.series, sample.codes):
-            return False
-        if self.tau == "auto":
-
-            def score(reservoir: Reservoir) -> float:
-                found = self._cross_validate(self._unfold(reservoir), sample)
-                return round(float(found.score.max()), 6)  # ignore rounding
-
-            tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
-            self.reservoir_ = max(tried, key=score)  # the first among equals
-            vars(self).pop("_unfolding_", None)
-        found = self._cross_validate(self.unfolding_, sample)
-        self.calibration_ = found.calibration
-        if self.eta == "cv":
-            self.eta_scores_, self.eta_ = found, found.best
-        return True
-
-    def _cross_validate(self, unfolding: Solved, sample: _Labelled) -> EtaChoice:
         folds = Folds(
             *sample,
             self._fold_seed,
@@ -662,8 +642,23 @@ class ReservoirClassifier(
             threshold=self.threshold,
             n_jobs=self.n_jobs,
         )
-        etas = ETAS if self.eta == "cv" else np.array([float(self.eta)])
-        return cross_validate(unfolding.maps, folds, etas)
+        if not folds.can_hold_out:
+            return False
+        etas = ETAS if self.eta == "cv" else np.array([self.eta_])
+        if self.tau == "auto":
+
+            def score(reservoir: Reservoir) -> float:
+                found = cross_validate(self._unfold(reservoir).maps, folds, etas)
+                return round(float(found.score.max()), 6)  # ignore rounding
+
+            tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
+            self.reservoir_ = max(tried, key=score)  # the first among equals
+            vars(self).pop("_unfolding_", None)
+        found = cross_validate(self.unfolding_.maps, folds, etas)
+        self.calibration_ = found.calibration
+        if self.eta == "cv":
+            self.eta_scores_, self.eta_ = found, found.best
+        return True
 
     def _unfold(self, reservoir: Reservoir) -> Solved:
         n_steps = self.n_features_in_

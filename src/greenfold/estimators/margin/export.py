@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +83,8 @@ def to_numpy(
     if kernels[0].quadratic is not None:
         made["quadratic"] = np.stack([kernel.quadratic for kernel in kernels])
     if path is not None:
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **made)  # pyright: ignore[reportArgumentType]
         with replacing(Path(path)) as stream:
-            stream.write(buffer.getvalue())
+            np.savez(stream, allow_pickle=False, **made)  # pyright: ignore[reportArgumentType]
     return made
 
 

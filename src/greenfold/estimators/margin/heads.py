@@ -17,10 +17,9 @@ from ..._base import codec
 from ..._base.arrays import to_host
 from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
-from ...math.sphere import ascend
 from ...optimizers import certified as convex
 from ...optimizers.bounds import AMPLIFIED
-from ...optimizers.linear import LinearProblem
+from ...optimizers.linear import LinearProblem, ascend
 from ...optimizers.result import Projections
 from ...optimizers.run import optimize
 from ...optimizers.shared import SharedProblem, solve_shared

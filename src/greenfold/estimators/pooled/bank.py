@@ -62,7 +62,7 @@ class ScaleReservoir:
         return self.readouts.shape[1]
 
     def reservoir(self) -> Reservoir:
-        """The same network as a `Reservoir`, for steps of length one.
+        """Return the same network as a `Reservoir`, for steps of length one.
 
         Its input projection is τ times `u`, because the neurons here have no time constant.
         """
@@ -95,10 +95,7 @@ class ScaleReservoir:
         return np.concatenate([self.readouts[0::2], self.readouts[1::2]])
 
     def impulse_response(self, n_steps: int) -> np.ndarray:
-        """Response of each readout to one step of input, at every step.
-
-        Its shape is (n_steps, n_channels, n_readouts).
-        """
+        """Return the response to one step of input, (n_steps, n_channels, n_readouts)."""
         one = replace(self, stride=1)
         J = len(self.rates)
         start = one.drive[:, :J] + 1j * one.drive[:, J:]

@@ -54,7 +54,7 @@ _LANES = Lanes()
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """Pointer to the lanes at a flat position of a float32 array."""
+    """Return a pointer to the lanes at a flat position of a float32 array."""
     struct = context.make_array(array_type)(context, builder, array)
     return builder.bitcast(builder.gep(struct.data, [at]), _VECTOR.as_pointer())
 
@@ -149,13 +149,13 @@ _LARGEST, _SMALLEST = (KINDS[k].start for k in ("largest", "smallest"))
 
 @njit(**_INLINE)
 def larger(a, b):
-    """The larger value of each lane."""
+    """Return the larger value of each lane."""
     return pick(a, b, a, b)
 
 
 @njit(**_INLINE)
 def smaller(a, b):
-    """The smaller value of each lane."""
+    """Return the smaller value of each lane."""
     return pick(b, a, a, b)
 
 
@@ -201,7 +201,7 @@ def _differences(Z, K, D):
 
 @njit(**_INLINE)
 def _track(z, threshold, now, one, zero, state):
-    """One time step of the statistics above a threshold, without the count."""
+    """Update the statistics above a threshold by one time step, without the count."""
     level, position, run, stretch, number = state
     level = level + pick(z, threshold, z, zero)
     position = position + pick(z, threshold, now, zero)
@@ -384,7 +384,7 @@ def _summarise(x, drive, decay, readouts, thresholds, ends, Y, Z, won, lost, T):
 
 @njit(**_OPTIONS)
 def _workspace(K, width, D):
-    """Buffers of `_summarise` for series of K readings."""
+    """Allocate the buffers of `_summarise` for series of K readings."""
     return (
         np.empty((K, width), np.float32),
         # Lanes beyond the last group reach beyond the last readout.

@@ -33,19 +33,10 @@ from ..base import (
 )
 from ..onnx import Graph, decide, export
 from ..series import Collection, read_collection, read_labels, read_targets, read_weights
+from . import feature_map
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
-from .feature_map import (
-    KINDS,
-    N_ROWS,
-    N_SIGNALS,
-    N_THRESHOLDS,
-    FeatureMap,
-    LinearHead,
-    auto_engine,
-    fit_map,
-    has_numba,
-)
-from .ridge import DUAL_CASES, fit_head
+from .feature_map import KINDS, N_ROWS, N_SIGNALS, FeatureMap, LinearHead, has_numba
+from .ridge import DUAL_CASES, HeadFit, fit_head
 
 
 class PooledEstimator(SeriesEstimator):
@@ -117,21 +108,17 @@ class PooledEstimator(SeriesEstimator):
             n_oscillators=self.n_oscillators,
             n_readouts=self.n_readouts,
         )
-        engine = self._engine(series)
-        self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=engine)
+        given = {"scaling": self.scaling, "engine": self._engine(series)}
+        self.map_ = feature_map.fit_map(bank, series, rng, **given)
         self._head_seed = int(rng.integers(2**31))
 
-    def _fit_head(
-        self, series: Collection, targets: np.ndarray, weights: np.ndarray | None = None
-    ) -> tuple[LinearHead, np.ndarray, np.ndarray]:
-        """Fit the head; return it, the held-out cases, and their scores without them."""
+    def _fit_head(self, series: Collection, targets: Any, weights: Any = None) -> HeadFit:
         tell("thresholds")
         self._fit_map(series)
-        found = fit_head(
-            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
-        )
+        how: Any = {"seed": self._head_seed, "n_jobs": self.n_jobs}
+        found = fit_head(self.map_, series, targets, weights, **how)
         self.penalty_, self.held_out_cases_ = found.penalty, found.cases
-        return found.head, found.cases, found.held_out
+        return found
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -145,7 +132,7 @@ class PooledEstimator(SeriesEstimator):
         if self.engine != "auto":
             return self.engine
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
-            return auto_engine()
+            return feature_map.auto_engine()
         return "numba" if has_numba() else "array"  # for later series on the host
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -228,17 +215,15 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
 
     @by_chunks
     def transform(self, X: Any) -> Any:
-        """Pooled features (n_cases, n_features_out), float32, on the device of ``X``."""
+        """Return features (n_cases, n_features_out), float32, on the device of ``X``."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
-        blocks = [
-            self.map_.blocks(series, scale, self.n_jobs)
-            for scale in range(len(self.map_.widths))
-        ]
+        scales = range(len(self.map_.widths))
+        blocks = [self.map_.blocks(series, scale, self.n_jobs) for scale in scales]
         return compat.array_namespace(*blocks).concat(blocks, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names such as ``scale0_above1_difference2_readout17``."""
+        """Return feature names such as ``scale0_above1_difference2_readout17``."""
         check_is_fitted(self)
         names = []
         for scale, one in enumerate(self.map_.bank.scales):
@@ -356,8 +341,7 @@ class PooledReservoirClassifier(
         if len(used) < len(given):
             series, labels, given = series.take(used), labels[used], given[used]
         codes = self._encode(labels)
-        n_classes, weights = len(self.classes_), None
-        several = False
+        n_classes, weights, several = len(self.classes_), None, False
         if len(series) <= DUAL_CASES:
             # Copies of a series are one of their weight, in an order of their content.
             same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
@@ -371,7 +355,7 @@ class PooledReservoirClassifier(
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
-        head, cases, held_out = self._fit_head(series, targets, weights)
+        head, _, cases, held_out = self._fit_head(series, targets, weights)
         own = None if weights is None else weights[cases]
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], own)
@@ -383,7 +367,7 @@ class PooledReservoirClassifier(
 
     @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values (n_cases,) or (n_cases, n_classes): ridge regression of ±1.
+        """Return decision values (n_cases,) or (n_cases, n_classes), fitted to ±1.
 
         Two classes: positive for ``classes_[1]``. More: the largest wins.
         """
@@ -392,7 +376,7 @@ class PooledReservoirClassifier(
 
     @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n_cases, n_classes), calibrated on held-out series."""
+        """Return probabilities (n_cases, n_classes), calibrated on held-out series."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             odds = 2 * self.slope_ * scores
@@ -451,7 +435,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         # One penalty serves targets of different units: scale each by its deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
-        head, _, held_out = self._fit_head(series, table / unit)
+        head, _, _, held_out = self._fit_head(series, table / unit)
         held_out = np.ldexp(held_out * unit, self._exponents)
         self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
         self.head_ = LinearHead(
@@ -463,7 +447,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets (n_cases,) or (n_cases, n_targets)."""
+        """Predict targets (n_cases,) or (n_cases, n_targets)."""
         found = np.ldexp(self._scores(X), self._exponents)
         return found[:, 0] if self._flat else found
 
@@ -542,7 +526,7 @@ def _made_map(layout: int, scales: list[ScaleReservoir], **parts: Any) -> Featur
     return FeatureMap(bank=bank, engine="array", **parts)
 
 
-_THRESHOLDS = codec.Numbers(N_THRESHOLDS, (N_SIGNALS, "n_readouts"), dtype=np.float32)
+_THRESHOLDS = codec.Numbers(3, (N_SIGNALS, "n_readouts"), dtype=np.float32)
 _MAP = codec.Object(
     _made_map,
     _taken_map,
@@ -566,7 +550,7 @@ def _head(n_targets: codec.Length) -> codec.Object:
 
 
 def _finish(made: Any) -> None:
-    """Check the whole, and choose the engine, since this machine may lack numba."""
+    """Check what was read, and choose the engine: this machine may lack numba."""
     longest = min(made.n_features_in_, _LONGEST_STRIDE)
     if any(one.stride > longest for one in made.map_.bank.scales):
         refuse("its reservoirs have an impossible stride.")
@@ -575,7 +559,7 @@ def _finish(made: Any) -> None:
         refuse("its means and deviations do not fit its scaling.")
     if getattr(made, "_flat", False) and len(made.head_.intercept) != 1:
         refuse(f"it has {len(made.head_.intercept)} targets, but declares one.")
-    engine = auto_engine() if made.engine == "auto" else made.engine
+    engine = feature_map.auto_engine() if made.engine == "auto" else made.engine
     made.map_ = replace(made.map_, engine=engine if has_numba() else "array")
     # Held-out predictions are not saved.
     if isinstance(made, PooledReservoirClassifier):

@@ -70,7 +70,7 @@ class SlowEngineWarning(UserWarning):
 
 
 def row_weights() -> np.ndarray:
-    """Weight of each row, (N_ROWS,)."""
+    """Return the weight of each row, (N_ROWS,)."""
     weights = np.ones(N_ROWS)
     for kind, weight in WEIGHTS.items():
         weights[KINDS[kind]] = weight
@@ -84,7 +84,7 @@ def has_numba() -> bool:
 
 @cache
 def auto_engine() -> str:
-    """Engine of "auto" for series on the host; warns once if it is the slow one."""
+    """Return the engine of "auto" on the host; warn once if it is the slow one."""
     if has_numba():
         return "numba"
     warnings.warn(
@@ -105,7 +105,7 @@ class LinearHead:
     intercept: np.ndarray
 
     def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Mean and coefficients of each reservoir."""
+        """Return mean and coefficients of each reservoir."""
         return zip(self.means, self.coefficients, strict=True)
 
 
@@ -133,7 +133,7 @@ class FeatureMap:
     # The products for one series are small, however many series there are.
     @with_few_threads()
     def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
-        """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
+        """Return the features of one reservoir, (n_cases, widths[scale]) float32."""
         width = self.widths[scale]
         alone = len(series.groups) == 1
         if isinstance(series.groups[0][1], np.ndarray):
@@ -158,7 +158,7 @@ class FeatureMap:
     def scores(
         self, series: Collection, head: LinearHead, n_jobs: int | None = None
     ) -> np.ndarray:
-        """Scores (n_cases, n_targets) of a head, without keeping the features."""
+        """Return scores (n_cases, n_targets) of a head, without keeping the features."""
         found = np.zeros((len(series), len(head.intercept)))
         for cases, x in self._batches(series, range(len(self.widths))):
             if not self._compiled(x):
@@ -176,7 +176,7 @@ class FeatureMap:
         return found + head.intercept
 
     def array_scores(self, x: Any, head: LinearHead) -> Any:
-        """Scores of standardised series by array operations, without the intercept."""
+        """Return scores of standardised series by array operations, without intercept."""
         xp = compat.array_namespace(x)
         total: Any = 0.0
         for scale, (mean, W) in enumerate(head.parts()):
@@ -187,7 +187,7 @@ class FeatureMap:
         return total
 
     def standardise(self, values: Any) -> Any:
-        """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
+        """Scale series (n, n_channels, n_steps), as float32 (n, n_steps, n_channels)."""
         xp = compat.array_namespace(values)
         if self.mean is None or self.deviation is None:
             # In units of its largest value, so that squares do not overflow.
@@ -210,7 +210,7 @@ class FeatureMap:
     def pool(
         self, x: Any, scale: int, n_jobs: int | None = None, out: np.ndarray | None = None
     ) -> Any:
-        """Tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised series ``x``.
+        """Return tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised ``x``.
 
         The compiled engine writes them to ``out`` (n, widths[scale]), if given.
         """
@@ -226,7 +226,7 @@ class FeatureMap:
         return tables
 
     def readings(self, x: Any, scale: int) -> Any:
-        """Readouts and differences (n, 3, n_reads, n_readouts); ``x`` as in `pool`."""
+        """Return readouts and differences (n, 3, n_reads, n_readouts) of ``x``."""
         cut, drive, decay, vectors, *_ = self._inputs(x, scale)
         if not self._compiled(x):
             return readings(cut, drive, decay, vectors)
@@ -242,7 +242,7 @@ class FeatureMap:
     def _batches(
         self, series: Collection, scales: Iterable[int]
     ) -> Iterator[tuple[np.ndarray, Any]]:
-        """Positions of series, and the standardised series, in bounded memory."""
+        """Iterate over positions and standardised series, in bounded memory."""
         chosen = [self.bank.scales[scale] for scale in scales]
         for cases, values in series.groups:
             if self._compiled(values):
@@ -259,7 +259,7 @@ class FeatureMap:
                 yield cases[rows], self.standardise(values[rows, ...])
 
     def _inputs(self, x: Any, scale: int) -> tuple[Any, ...]:
-        """Arguments of both engines, on the device of ``x``; see `pool`."""
+        """Return the arguments of both engines, on the device of ``x``; see `pool`."""
         xp = compat.array_namespace(x)
         stride = self.bank.scales[scale].stride
         _, n_steps, n_channels = x.shape
@@ -337,7 +337,7 @@ def fit_map(
 def _sample(
     made: FeatureMap, sample: Collection, scale: int, starts: np.ndarray
 ) -> np.ndarray:
-    """Values of each reading of a reservoir, (n_values, 3 n_readouts).
+    """Return values of each reading of a reservoir, (n_values, 3 n_readouts).
 
     They are evenly spaced in each series, so none is taken twice: a threshold between two
     of them is then no training value itself, and rounding does not move it across one.
@@ -358,13 +358,13 @@ def _sample(
 
 
 def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Quantiles q (m, n) of each column of values (k, n), by linear interpolation."""
+    """Return quantiles q (m, n) of each column of values (k, n), interpolated linearly."""
     ordered = np.sort(values, axis=0)
     place = q * (len(ordered) - 1)
-    below = np.minimum(place.astype(int), len(ordered) - 1)
-    above = np.minimum(below + 1, len(ordered) - 1)
+    below = place.astype(int)
     low = np.take_along_axis(ordered, below, axis=0)
-    return low + (place - below) * (np.take_along_axis(ordered, above, axis=0) - low)
+    high = np.take_along_axis(ordered, np.minimum(below + 1, len(ordered) - 1), axis=0)
+    return low + (place - below) * (high - low)
 
 
 # The array engine runs on a GPU, and if numba is not installed. `compiled` gives the same
@@ -372,7 +372,7 @@ def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
-    """Readouts and their differences (n_cases, 3, n_reads, n_readouts) by array operations.
+    """Return readouts and their differences (n_cases, 3, n_reads, n_readouts).
 
     X (n_cases, n_reads, stride · n_channels) holds series of one length, cut into readings.
     ``drive`` and ``readouts`` are those of `ScaleReservoir`, the latter split; ``decay`` is
@@ -402,7 +402,7 @@ def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
 def pool(
     X: Any, drive: Any, decay: Any, readouts: Any, thresholds: Any, ends: tuple[int, ...]
 ) -> Any:
-    """Pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
+    """Return pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
 
     ``thresholds`` are (3, 3 n_readouts). ``ends`` are the starts of the quarters of the
     time, and its end.
@@ -448,13 +448,13 @@ def pool(
         xp.max(Z, axis=2),
         xp.min(Z, axis=2),
         xp.sqrt(xp.sum(Z * Z, axis=2) / K),
-        *_won(Z, xp),
+        *_compete(Z, xp),
     ]
     return xp.reshape(xp.stack(rows, axis=1), (-1, len(rows), 3 * D))
 
 
 def _longest(above: Any, now: Any, xp: Any) -> Any:
-    """Length of the longest stretch of ones along axis 2."""
+    """Return the length of the longest stretch of ones along axis 2."""
     if compat.is_numpy_namespace(xp):
         run = xp.zeros_like(above[:, :, 0])
         longest = xp.zeros_like(run)
@@ -469,7 +469,7 @@ def _longest(above: Any, now: Any, xp: Any) -> Any:
 
 
 def _running_max(values: Any, xp: Any) -> Any:
-    """Running maximum along axis 2."""
+    """Return the running maximum along axis 2."""
     if compat.is_torch_namespace(xp):
         return xp.cummax(values, 2).values
     step = 1
@@ -480,8 +480,8 @@ def _running_max(values: Any, xp: Any) -> Any:
     return values
 
 
-def _won(Z: Any, xp: Any) -> list[Any]:
-    """√ of mean |z| over time where a readout is the largest, smallest of its group."""
+def _compete(Z: Any, xp: Any) -> list[Any]:
+    """Return √ of mean |z| where a readout is the largest, or smallest, of its group."""
     K, D = Z.shape[2:]
     size = xp.abs(Z)
     found = []

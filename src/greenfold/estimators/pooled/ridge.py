@@ -88,7 +88,7 @@ def solve_ridge(
 
 
 def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
-    """Weighted mean squared length of a centred case; one if all cases are alike."""
+    """Return the weighted mean square of a centred case; one if all cases are alike."""
     share = weights / weights.sum()
     centred = weights @ np.diag(gram) - weights.sum() * (share @ gram @ share)
     return float(centred) / len(gram) if centred > _ALIKE * np.trace(gram) else 1.0
@@ -97,33 +97,33 @@ def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
 def ridge_path(
     gram: np.ndarray, targets: np.ndarray, weights: np.ndarray, penalties: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Dual coefficients and held-out predictions for each penalty, in units of K.
+    """Yield dual coefficients and held-out predictions per penalty, in units of K.
 
     With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
-    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i (Σ_k V_ik² d_k − ω_i/λΣω): the usual
-    (y_i − f_i)/(1 − h_i), in which the small factor λ cancels.
+    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i Σ_k V_ik² d_k: the usual (y_i − f_i)/(1 − h_i), in
+    which the small factor λ cancels. The intercept is not penalised, so V leaves out its
+    direction √ω, an eigenvector of A with e = 0.
     """
     omega = np.asarray(weights, dtype=np.float64)
     share = omega / omega.sum()
     A = np.array(gram, dtype=np.float64)
     row = A @ share
-    A += share @ row
+    # Twice the mean square makes √ω the last eigenvector, to rounding. Subtracting its part
+    # of a sum over all eigenvectors would lose half of the digits at small penalties.
+    A += share @ row + 2 * (share @ np.diag(A) or 1.0)
     A -= row[:, None]
     A -= row[None, :]
     root = np.sqrt(omega)
     A *= root[:, None]
     A *= root[None, :]
     e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
-    e = np.maximum(e, 0)
+    e, V = np.maximum(e[:-1], 0), V[:, :-1]
     rotated = V.T @ (root[:, None] * (targets - share @ targets))
     squared = V**2
     for penalty in penalties:
         d = 1 / (e + penalty)
         c = V @ (d[:, None] * rotated)
-        # Centring put √share among the eigenvectors of e = 0; the intercept is its part,
-        # and is not penalised.
-        left = squared @ d - share / penalty
-        yield root[:, None] * c, targets - c / (left * root)[:, None]
+        yield root[:, None] * c, targets - c / (root * (squared @ d))[:, None]
 
 
 class HeadFit(NamedTuple):
@@ -144,7 +144,7 @@ class _Features:
     n_jobs: int | None
 
     def blocks(self, series: Collection) -> Iterator[Any]:
-        """Features of the series, reservoir by reservoir."""
+        """Yield the features of the series, reservoir by reservoir."""
         for scale, (mean, factor) in enumerate(self.scales):
             block = self.made.blocks(series, scale, self.n_jobs)
             block -= like(mean, block)
@@ -152,7 +152,7 @@ class _Features:
             yield block
 
     def head(self, coefficients: list[np.ndarray], intercept: np.ndarray) -> LinearHead:
-        """The head with coefficients for standardised features."""
+        """Return the head with coefficients for standardised features."""
         own = [
             (W * factor[:, None]).astype(np.float32)
             for W, (_, factor) in zip(coefficients, self.scales, strict=True)
@@ -188,9 +188,9 @@ def fit_head(
             kept.append(block)
         del block
     solution = solve_ridge(gram, targets, weights)
-    share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
     blocks = kept if keep else features.blocks(series)
-    intercept, coefficients = _weigh(blocks, solution.dual, share, solution.offset)
+    omega = np.ones(n) if weights is None else weights
+    intercept, coefficients = _weigh(blocks, solution.dual, targets, omega)
     head = features.head(coefficients, intercept)
     return HeadFit(head, solution.penalty, np.arange(n), solution.held_out)
 
@@ -218,7 +218,7 @@ def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gram_of(block: Any) -> np.ndarray:
-    """F Fᵀ, each product in single precision."""
+    """Return F Fᵀ, each product in single precision."""
     if not isinstance(block, np.ndarray):
         xp = compat.array_namespace(block)
         return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
@@ -229,15 +229,12 @@ def gram_of(block: Any) -> np.ndarray:
 
 
 def _weigh(
-    blocks: Iterable[Any],
-    dual: np.ndarray,
-    share: np.ndarray,
-    offset: np.ndarray,
-    n_parts: int = 1,
+    blocks: Iterable[Any], dual: Any, targets: Any, weights: np.ndarray, n_parts: int = 1
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Contribution of one part to the intercept and the coefficients."""
+    """Return the part of the intercept and of the coefficients from some cases."""
+    share = weights / weights.sum()
     both = np.concatenate([dual, share[:, None]], axis=1) / n_parts
-    intercept, coefficients = offset / n_parts, []
+    intercept, coefficients = share @ targets / n_parts, []
     for block in blocks:
         xp = compat.array_namespace(block)
         wide = like(both, block, block.dtype)
@@ -250,11 +247,9 @@ def _weigh(
 def _fit_parts(
     features: _Features, series: Collection, targets: Any, weights: Any, seed: int
 ) -> HeadFit:
-    """Ridge regression part by part."""
-    rng = np.random.default_rng(seed)
     n = len(series)
     omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = series.order[rng.permutation(n)]
+    order = series.order[np.random.default_rng(seed).permutation(n)]
     cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
     n_parts = max(2, round(len(others) / PART_CASES))
     parts = [np.sort(part) for part in np.array_split(others, n_parts)]
@@ -290,14 +285,9 @@ def _held_blocks(features: _Features, outside: Collection) -> list[Any]:
 
 
 def _solve_part(
-    few: Collection,
-    targets: np.ndarray,
-    own: np.ndarray,
-    penalties: np.ndarray | None,
-    features: _Features,
-    held: list[Any],
+    few: Collection, targets: Any, own: Any, penalties: Any, features: _Features, held: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Penalties, dual coefficients at each, and scores of the held-out series."""
+    """Return penalties, dual coefficients at each, and scores of held-out series."""
     n = len(few)
     gram, cross = np.zeros((n, n)), np.zeros((len(held[0]), n))
     for outside, block in zip(held, features.blocks(few), strict=True):
@@ -313,12 +303,6 @@ def _solve_part(
 
 
 def _weigh_part(
-    few: Collection,
-    dual: np.ndarray,
-    targets: np.ndarray,
-    own: np.ndarray,
-    features: _Features,
-    n_parts: int,
+    few: Collection, dual: Any, targets: Any, own: Any, features: _Features, n_parts: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    share = own / own.sum()
-    return _weigh(features.blocks(few), dual, share, share @ targets, n_parts)
+    return _weigh(features.blocks(few), dual, targets, own, n_parts)

@@ -25,7 +25,7 @@ export function setFromText(name, text, steps) {
   const values = rows.map((row, i) => {
     const found = row.slice(1).map(Number);
     if (!found.length || !found.every(Number.isFinite)) {
-      throw new Error(`Series ${i + 1} of ${name} holds something that is no number.`);
+      throw new Error(`Series ${i + 1} of ${name} holds a value that is not a number.`);
     }
     return found;
   });

@@ -4,7 +4,7 @@ const STOPS = [
   [".ring-box", "u, the input projection, is how strongly the input drives each neuron: " +
     "drag a bar outwards for plus, inwards for minus."],
   ["#gauge", "κ, the soft margin, is the mean distance of the states from the separating " +
-    "plane, minus η/2 times their variance: the larger, the better the classes are told apart."],
+    "plane, minus η/2 times their variance: the larger, the better the classes are separated."],
   ["#eta-row", "η is how much the variance counts in κ: a small η asks for distant class " +
     "means, a large one for narrow classes."],
 ];

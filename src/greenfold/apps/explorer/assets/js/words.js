@@ -16,7 +16,7 @@ export function say({ kappa, accuracy, reference, u }) {
   const at = (line) => interpolate(reference.noises, line, state.noise);
   document.getElementById("story").textContent =
     `${there ? `This is the ${name} u. ` : ""}With readout noise σ = ${shown(state.noise, 2)}, ` +
-    `${percent(accuracy, 1)} of the ${sets[state.set].judged} series are right; ` +
+    `${percent(accuracy, 1)} of the ${sets[state.set].judged} series are classified correctly; ` +
     `${percent(at(reference.band[1]), 1)} with a typical random u` +
     (there ? "." : `, ${percent(at(reference.curve), 1)} with the ${name} one.`);
   tellLater(document.getElementById("story").textContent);
