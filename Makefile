@@ -92,9 +92,9 @@ docs: $(DOCS)  ## check the texts against code and records; build the pages, the
 	$(TESTENV) $(BIN)/python -m pytest -q docs/tests
 	$(TESTENV) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-peers: $(PEERS)  ## add the libraries that benchmarks measure beside
+peers: $(PEERS)  ## install the libraries that benchmarks compare with
 
-bench: $(PEERS)  ## measure against the peers, as ratios in one run
+bench: $(PEERS)  ## compare with these libraries, as ratios in one run
 	$(BIN)/python -m benchmarks
 
 dist: $(DIST)  ## build wheel and sdist, install each on its own and try it

@@ -12,8 +12,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from aeon.classification.convolution_based import HydraClassifier
-from aeon.classification.interval_based import QUANTClassifier
+from aeon.classification.convolution_based import (  # pyright: ignore[reportMissingImports]
+    HydraClassifier,
+)
+from aeon.classification.interval_based import (  # pyright: ignore[reportMissingImports]
+    QUANTClassifier,
+)
 from sklearn.ensemble import VotingClassifier
 
 from greenfold import PooledReservoirClassifier

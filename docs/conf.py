@@ -160,7 +160,7 @@ html_theme_options = {
         "alt_text": "greenfold, first page",
     },
     "github_url": REPOSITORY,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     # The list lies with the newest pages; every version's pages read it there.

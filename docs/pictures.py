@@ -25,19 +25,12 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from _ext.dark import darkened
 from matplotlib.figure import Figure
 
 from greenfold import Projections, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from greenfold._base.files import write_json
-from greenfold.apps.style import (
-    BASE,
-    CLASS_A,
-    CLASS_B,
-    PALETTE,
-    RANDOM,
-    SOLVED,
-    darkened,
-)
+from greenfold.apps.style import BASE, CLASS_A, CLASS_B, PALETTE, RANDOM, SOLVED
 from greenfold.datasets import BinarySplit, ecg5000_paper, synthetic_heartbeats
 
 HERE = Path(__file__).parent

@@ -7,15 +7,38 @@ The theme shows one or the other (``only-light``, ``only-dark``). A figure of th
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 
-from greenfold.apps.style import darkened
+from greenfold.apps.style import PALETTE
 
 #: Where the dark ones lie, relative to the sources.
 FOLDER = "_build/dark"
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+
+
+def darkened(svg: str) -> str:
+    """Return a figure in the colours of dark pages: ours by name, greys by lightness.
+
+    Other colours stay, and so do images inside the figure, such as heat maps.
+    """
+    ours = dict(PALETTE.values())
+    (_, black), (_, white) = PALETTE["ink"], PALETTE["paper"]
+    ends = [[int(end[i : i + 2], 16) for i in (1, 3, 5)] for end in (black, white)]
+
+    def turn(found: re.Match[str]) -> str:
+        colour = found[0]
+        if colour != f"#{3 * colour[1:3]}":
+            return ours.get(colour, colour)
+        share = int(colour[1:3], 16) / 255
+        parts = (round((1 - share) * a + share * b) for a, b in zip(*ends, strict=True))
+        return "#" + "".join(f"{part:02x}" for part in parts)
+
+    # What names no colour is black by default.
+    return _COLOUR.sub(turn, svg).replace("<svg ", f'<svg fill="{black}" ', 1)
 
 
 def double(app: Any, doctree: nodes.document) -> None:

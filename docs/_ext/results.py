@@ -193,7 +193,7 @@ def saturation(sheet: Sheet) -> None:
     axes.set(
         xlabel="network", ylabel="κ on the true network", xticks=range(1, len(mine) + 1)
     )
-    axes.set(ylim=(0, 0.0175), xlim=(0.5, len(mine) + 0.5))
+    axes.set(ylim=(0, 0.021 if sheet.is_narrow else 0.0175), xlim=(0.5, len(mine) + 0.5))
     axes.legend(ncols=1 if sheet.is_narrow else 2, loc="upper left")
     axes.grid(visible=False, axis="x")
 

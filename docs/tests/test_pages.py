@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import greenfold
+from greenfold.apps.style import PALETTE, SOLVED
 from tests import parts
 
 ROOT = Path(__file__).parents[2]
@@ -264,3 +265,20 @@ def test_stars_in_docstrings(monkeypatch):
 def test_the_version_switch_knows_this_version():
     listed = json.loads((DOCS / "_static" / "switcher.json").read_text("utf-8"))
     assert greenfold.__version__ in [one["version"] for one in listed]
+
+
+def test_a_dark_figure_keeps_its_meaning(monkeypatch):
+    """Our colours by name, greys by lightness, all else (heat maps) as it was."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import dark  # pyright: ignore[reportMissingImports]
+
+    drawn = (
+        f'<svg width="9"><path style="stroke: {SOLVED}"/><image href="data:,"/>'
+        '<path style="fill: #ffffff; stroke: #000000"/><path style="fill: #fde725"/></svg>'
+    )
+    ink, paper, solved = (PALETTE[n][1] for n in ("ink", "paper", "solved"))
+    assert dark.darkened(drawn) == (
+        f'<svg fill="{ink}" width="9"><path style="stroke: {solved}"/>'
+        f'<image href="data:,"/><path style="fill: {paper}; stroke: {ink}"/>'
+        '<path style="fill: #fde725"/></svg>'
+    )

@@ -22,11 +22,7 @@ X += 0.25 * rng.standard_normal(X.shape)
 # %%
 # The sum of the soft margins with a random u, with a shared u, and with one u per class,
 # which needs five devices or five runs.
-names = {
-    "random": "one random u",
-    "shared": "one solved u",
-    "optimal": "a solved u per class",
-}
+names = {"random": "one random u", "shared": "one solved u", "optimal": "one u per class"}
 fits = {
     kind: ReservoirClassifier(
         input_projection=kind, n_neurons=20, eta=10, certify=True, random_state=0

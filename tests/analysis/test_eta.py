@@ -12,6 +12,9 @@ from greenfold.stimuli import Series
 from ..conftest import small, unit
 from .conftest import DT
 
+#: For questions about folds alone.
+NO_SYSTEM: Any = None
+
 
 def test_choose_eta_against_a_naive_loop(samples, rng):
     X, labels = samples
@@ -25,7 +28,12 @@ def test_choose_eta_against_a_naive_loop(samples, rng):
     seed = np.random.default_rng(1).integers(2**31)
     codes = (labels > 0).astype(int)
     folds = Folds(
-        Series(X[:, None]), codes, np.ones(len(codes)), np.ones(codes.max() + 1), seed
+        NO_SYSTEM,
+        Series(X[:, None]),
+        codes,
+        np.ones(len(codes)),
+        np.ones(codes.max() + 1),
+        seed,
     ).assign(3)
     for fold in range(3):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -68,7 +76,7 @@ def test_a_peak_at_a_single_eta_is_taken_for_chance(samples):
     X, labels = samples
     codes = (labels > 0).astype(int)
     each = np.ones(len(codes))
-    folds = Folds(Series(X[:, None]), codes, each, np.ones(2), 0)
+    folds = Folds(NO_SYSTEM, Series(X[:, None]), codes, each, np.ones(2), 0)
 
     def choose(*alone):
         judged = np.tile(np.array(alone)[:, None], len(codes))

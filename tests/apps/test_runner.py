@@ -278,10 +278,11 @@ def test_results_stay_in_their_folder(path):
 def test_a_failure_is_recorded_until_there_is_a_result(tmp_path):
     store = Store(tmp_path)
     store.write_failure(job(x=1), "It broke.", "line 3")
-    (found,) = store.failures()
-    assert (found.path, found.error) == ("a/b.csv", "It broke.")
+    written = tmp_path / "failures" / "a" / "b.csv.json"
+    found = json.loads(written.read_text())
+    assert (found["path"], found["error"]) == ("a/b.csv", "It broke.")
     store.write(job(x=1), TEXT)
-    assert store.failures() == []
+    assert not written.exists()
 
 
 def double(item):

@@ -133,7 +133,7 @@ def test_an_opened_page(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "part"),
     [
-        (["my.csv", "more.csv"], 2, "no saved model"),
+        (["my.csv", "more.csv"], 2, "not a saved model"),
         (["my.csv", "--classes", "c0,c9"], 1, "c9"),
         (["my.csv", "--neurons", "500"], 1, "500 neurons"),
         (["my.csv", "--out", "."], 2, "--out"),

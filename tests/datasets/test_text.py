@@ -24,6 +24,15 @@ def test_byte_order_mark_and_windows_line_ends(tmp_path):
     assert y.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("options", [{}, {"labels": "optional"}, {"label_column": "last"}])
+def test_labels_may_end_lines_of_unequal_length(tmp_path, options):
+    path = tmp_path / "a.csv"
+    path.write_text("1,2,a\n1,2,3,b\n")
+    X, y = read_series(path, missing="trim", **options)
+    assert [one.tolist() for one in X] == [[[1, 2]], [[1, 2, 3]]]
+    assert y.tolist() == ["a", "b"]
+
+
 def test_text_in_another_encoding(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("grün,1,2\n".encode("latin-1"))

@@ -256,7 +256,7 @@ def test_a_coloured_drive_is_not_taken_for_outputs_before_it(seed):
 
 def test_a_long_delay_is_named(rng):
     drive, states = ring_of(4, 2000, rng, shift=60)
-    with pytest.raises(DataError, match="they follow most at lag 6[01]: take that delay"):
+    with pytest.raises(DataError, match="they follow most at lag 6[01]: remove that delay"):
         MeasuredResponse.fit(drive, states, n_steps=8)
 
 

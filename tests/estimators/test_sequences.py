@@ -457,7 +457,7 @@ def test_what_was_fitted_stays_when_parameters_change(forecaster):
         ),
         (
             lambda m, s: m.set_params(input_weights=np.zeros((40, 3))).fit(s[:300]),
-            "`input_weights` must let some input in",
+            "`input_weights` must have non-zero weights of inputs",
         ),
         (
             lambda m, s: m.fit([s[:100], np.full((50, 3), np.nan)]),

@@ -239,7 +239,20 @@ def test_an_enormous_eta_is_not_certified_by_rounding():
     # The bound is known to some 1e-15 of states of order one, 1 % of this κ of 4e-13.
     assert large.upper_bound is not None
     assert large.upper_bound > large.margin.value * (1 + 1e-4)
-    assert large.status == "bounded"
+    assert large.status == "unresolved"
+
+
+@pytest.mark.parametrize("strength", [1e-6, 1e-10])
+def test_small_class_means_are_not_taken_for_none(strength):
+    """κ is 1e-14 and 1e-22 here; the second was called proven as if it were zero."""
+    unfolding = unfold(small(n=8), n_steps=6, dt=0.5)
+    stimuli = GaussianStimuli.random(6, strength=strength, rng=0)
+    found = certify(MeasuredResponse(unfolding.greens1()), stimuli, ETA)
+    assert 0 < found.soft_margin < found.upper_bound
+    assert found.status == ("certified" if strength == 1e-6 else "unresolved")
+    if strength == 1e-10:
+        assert "rounding leaves the upper bound wide" in found.message
+        assert "amplifies" not in found.message
 
 
 # --- problems that were missed, and the tree

@@ -75,7 +75,7 @@ class _Trained(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Labelled series for cross-validation, and how their readout is scored.
+    """Labelled series for cross-validation of a system, and how their readout is scored.
 
     ``codes`` are classes 0, 1, …; ``weights`` those of single series, ``class_weights``
     factors on them; equal ``seed`` make results comparable. A given input projection ``u``
@@ -84,6 +84,7 @@ class Folds:
     the number of threads over folds.
     """
 
+    system: LinearSystem
     series: Series
     codes: np.ndarray
     weights: np.ndarray
@@ -133,20 +134,12 @@ class Folds:
         fold[order] = np.arange(len(kind)) % min(n_folds, len(kind))
         return fold[group]
 
-    def run(
-        self,
-        system: LinearSystem,
-        etas: np.ndarray,
-        n_folds: int,
-        *,
-        solved: bool,
-        kept: dict[bytes, list[_Trained]],
-    ) -> list[_Fold]:
+    def run(self, etas: np.ndarray, n_folds: int, *, solved: bool) -> list[_Fold]:
         """Return all folds that can be scored, over several deals if there are few series.
 
         With ``solved``, u is ascended for the one η in ``etas``, as in the final fit;
         otherwise it is the leading singular vector, which serves all η, and one deal
-        suffices. ``kept`` is filled, to pass on to another run with the same system.
+        suffices.
         """
         from joblib import Parallel, delayed
 
@@ -156,7 +149,7 @@ class Folds:
         sides = [fold == k for fold in deals for k in range(fold.max() + 1)]
 
         def judge(held_out: np.ndarray) -> _Fold | None:
-            found = self._judge(system, held_out, etas, solved, kept)
+            found = self._judge(held_out, etas, solved)
             bar.advance()
             return found
 
@@ -182,14 +175,7 @@ class Folds:
         score = (padded[:-2] + 2 * alone + padded[2:]) / 4
         return score, int(np.argmax(score >= score.max() - _EQUAL))
 
-    def _judge(
-        self,
-        system: LinearSystem,
-        held_out: np.ndarray,
-        etas: np.ndarray,
-        solved: bool,
-        kept: dict[bytes, list[_Trained]],
-    ) -> _Fold | None:
+    def _judge(self, held_out: np.ndarray, etas: np.ndarray, solved: bool) -> _Fold | None:
         """Return the scores of the held-out series of one fold."""
         codes, per_class, train = self.codes, self.class_weights, ~held_out
         n_classes = len(per_class)
@@ -200,7 +186,7 @@ class Folds:
         # The second of two classes, or each of more, is compared with the rest.
         compared = np.flatnonzero(seen) if n_classes > 2 else np.array([1])
         Z = np.zeros((len(etas), len(codes), n_classes if n_classes > 2 else 1))
-        for c, frame, problem, u in self._train(system, train, compared, kept):
+        for c, frame, problem, u in self._train(train, compared):
             if solved and frame.stimuli.mu.any():
                 found = ascend(problem.at(float(etas[0])), u, **_ROUGH)
                 found.raise_if_interrupted()
@@ -220,34 +206,33 @@ class Folds:
         accuracy = correct @ w_out / w_out.sum()
         return _Fold(accuracy, cases, judged, odds, repeated, share, seen)
 
-    def _train(
-        self,
-        system: LinearSystem,
-        train: np.ndarray,
-        compared: np.ndarray,
-        kept: dict[bytes, list[_Trained]],
-    ) -> list[_Trained]:
+    def _train(self, train: np.ndarray, compared: np.ndarray) -> list[_Trained]:
         """Return the comparisons of one fold with u: given, shared, or the leading vector.
 
         They serve every η, so they are kept for another call while there is room.
         """
         key = train.tobytes()
-        if key in kept:
-            return kept[key]
+        if key in self._kept:
+            return self._kept[key]
         given = self.codes[train], self.weights[train], self.class_weights
         frames = frames_of(self.series[train], *given, compared.tolist(), self.scaling)
         u, found = self.u, []
         if u is None and self.shared and len(frames) > 1:
-            parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
+            parts = (LinearProblem(self.system, frame.stimuli, 1.0) for frame in frames)
             u = SharedProblem(tuple(parts)).stacked_atom()
         for c, frame in zip(compared.tolist(), frames, strict=True):
-            problem = LinearProblem(system, frame.stimuli, 1.0)
+            problem = LinearProblem(self.system, frame.stimuli, 1.0)
             start = problem.best_atom(frame.stimuli.mu)[1] if u is None else u
             found.append(_Trained(c, frame, problem, start))
-        size = 8 * len(frames) * self.series.values[0].size ** 2
-        if size * (len(kept) + 1) <= BATCH_BYTES:
-            kept[key] = found
+        # ψ, its root and the root's basis.
+        size = 24 * len(frames) * self.series.values[0].size ** 2
+        if size * (len(self._kept) + 1) <= BATCH_BYTES:
+            self._kept[key] = found
         return found
+
+    @cached_property
+    def _kept(self) -> dict[bytes, list[_Trained]]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -357,6 +342,7 @@ def choose_eta(
         u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
     values = check.host_array(X, "X", ndim=(2, 3)).reshape(-1, *stimuli.centre.shape)
     folds = Folds(
+        system.maps,
         Series(values),
         codes,
         np.ones(len(codes)),
@@ -366,7 +352,7 @@ def choose_eta(
         noise=float(check.host_array(noise, "noise", ndim=(0,))),
         threshold=threshold,
     )
-    found = cross_validate(system.maps, folds, grid, n_folds)
+    found = cross_validate(folds, grid, n_folds)
     if u is None:
         return found
     readouts = LinearProblem(system.maps, stimuli, 1.0).readouts(u, grid)
@@ -374,7 +360,7 @@ def choose_eta(
 
 
 def cross_validate(
-    system: LinearSystem, folds: Folds, etas: np.ndarray = ETAS, n_folds: int = N_FOLDS
+    folds: Folds, etas: np.ndarray = ETAS, n_folds: int = N_FOLDS
 ) -> EtaChoice:
     """Choose η by held-out accuracy, for any number of classes.
 
@@ -385,9 +371,8 @@ def cross_validate(
     """
     kept, alone = folds.u is not None or folds.shared, len(etas) == 1
     many = int(np.clip(_SOLVED / folds.n_distinct, N_FOLDS, 10))
-    solved, trained = alone and not kept, {}
-    first = many if solved else n_folds
-    done = folds.run(system, etas, first, solved=solved, kept=trained)
+    solved = alone and not kept
+    done = folds.run(etas, many if solved else n_folds, solved=solved)
     if not done:
         nothing = np.full((len(etas), 1), np.nan)
         return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
@@ -395,8 +380,7 @@ def cross_validate(
     score, best = folds.choose(done)
     at = best
     if not kept and not alone:
-        only, at = etas[best : best + 1], 0
-        done = folds.run(system, only, many, solved=True, kept=trained)
+        done, at = folds.run(etas[best : best + 1], many, solved=True), 0
     slope = fit_slope(
         with_heavy_tails(np.concatenate([found.log_odds[at] for found in done])),
         np.concatenate([found.codes for found in done]),

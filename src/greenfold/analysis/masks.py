@@ -105,13 +105,11 @@ def margin_interval(
     stimuli.match(system)
     fitted = system.fitted
     if fitted is None:
-        raise ValueError("`system` has no errors; make it with MeasuredResponse.fit.")
+        raise ValueError("`system` has no error estimates; use MeasuredResponse.fit.")
     device = Device() if device is None else device
-    eta, v = projections.eta, projections.v
-    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
-    part = device.part_of(system)
-    if part is not None:
-        u, v = part.own_input(u, stimuli.n_channels), v[part.outputs]
+    eta, part = projections.eta, device.part_of(system) or Restricted(system)
+    u = part.own_input(projections.u, stimuli.n_channels)
+    v = projections.v[part.outputs]
     device.match(u.size)
     stimuli, cost = _under_noise(device, stimuli, eta)
 

@@ -91,7 +91,7 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the configuration, 16 hexadecimal digits."""
+        """Return the hash of the configuration, 16 hexadecimal digits."""
         return fingerprint(dict(self.configuration))
 
 
@@ -136,11 +136,11 @@ class Store:
             raise OSError(error.errno, error.strerror, str(self.folder)) from None
 
     def target(self, job: Job) -> Path:
-        """File of the job's result."""
+        """Return the file of the job's result."""
         return self.folder / job.path
 
     def state(self, job: Job) -> State:
-        """State of the file at the job's target."""
+        """Return the state of the file at the job's target."""
         try:
             content = self.target(job).read_bytes()
         except FileNotFoundError:
@@ -171,14 +171,6 @@ class Store:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_json(target, asdict(failure))
         return failure
-
-    def failures(self) -> list[Failure]:
-        """Return all records of failures in the folder."""
-        found = []
-        for path in sorted((self.folder / _FAILURES).rglob("*.json")):
-            with suppress(OSError, ValueError, TypeError):  # not one of our records
-                found.append(Failure(**json.loads(path.read_text(encoding="utf-8"))))
-        return found
 
     def _failure_file(self, job: Job) -> Path:
         return self.folder / _FAILURES / f"{job.path}.json"

@@ -5,8 +5,6 @@ time constant of the neurons, as far as they apply. A delay line has the weight 
 loop; the window of a Legendre delay system is N τ, whatever g is.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -88,7 +86,7 @@ class Grid:
 
     def networks(self) -> list[dict[str, Any]]:
         """Return the checked settings of each network and its scoring; each once."""
-        _refuse_unknown(self.axes, AXES, "`axes` know")
+        _refuse_unknown(self.axes, AXES, "`axes` may hold")
         _refuse_unknown(self.settings, SETTINGS, "`settings` may hold")
         axes = {**AXES, **self.axes}
         try:
@@ -128,7 +126,10 @@ def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
     require(known, f"{of} is written {{low, high}} with an optional log; {got}")
     low, high = (_number(given[end], name) for end in ("low", "high"))
     log = bool(given.get("log", False))
-    require(low < high and (low > 0 or not log), f"{of} must rise; {got}")
+    require(
+        low < high and (low > 0 or not log),
+        f"{of} must have low < high, and low > 0 with log; {got}",
+    )
     has_range = name in ("neurons", "g", "tau", "seed", "inside")
     require(has_range, f"`axes`: {name!r} has no range; list its values.")
     value = rng.uniform(*np.log((low, high))) if log else rng.uniform(low, high)
@@ -410,7 +411,7 @@ def judge(
     codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
 
     def accuracies(one: Any) -> list[float]:
-        """Test accuracy for each noise, with the plane between the training clouds."""
+        """Return the test accuracy for each noise; the plane is that of the training."""
         inside = 0.0 if P is None else float(one.v @ P @ one.v)
         Z, Z_test = (
             np.asarray(system.states(series, one.u) @ one.v)[:, None]

@@ -1,8 +1,5 @@
 """Common style of all figures and pages: palette, fonts, lines, axes."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,7 +32,6 @@ SOLVED, RANDOM, CLASS_A, CLASS_B, BOUND = (PALETTE[name][0] for name in _NAMES)
 SIMULATION = "#000000"
 #: The order of the pages' colour cycle: C0 solved, C1 random, C2 and C3 classes, and so on.
 CYCLE = (SOLVED, RANDOM, CLASS_A, CLASS_B, SIMULATION, BOUND)
-_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 
 
 def css() -> str:
@@ -50,27 +46,6 @@ def css() -> str:
         f"{{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
         f":root[data-theme=dark] {{ {dark} }}\n"
     )
-
-
-def darkened(svg: str) -> str:
-    """Return a figure in the colours of dark pages: ours by name, greys by lightness.
-
-    Other colours stay, and so do images inside the figure, such as heat maps.
-    """
-    ours = dict(PALETTE.values())
-    (_, black), (_, white) = PALETTE["ink"], PALETTE["paper"]
-    ends = [[int(end[i : i + 2], 16) for i in (1, 3, 5)] for end in (black, white)]
-
-    def turn(found: re.Match[str]) -> str:
-        colour = found[0]
-        if colour != f"#{3 * colour[1:3]}":
-            return ours.get(colour, colour)
-        share = int(colour[1:3], 16) / 255
-        parts = (round((1 - share) * a + share * b) for a, b in zip(*ends, strict=True))
-        return "#" + "".join(f"{part:02x}" for part in parts)
-
-    # What names no colour is black by default.
-    return _COLOUR.sub(turn, svg).replace("<svg ", f'<svg fill="{black}" ', 1)
 
 
 #: matplotlib's parameters.

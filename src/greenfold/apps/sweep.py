@@ -1,7 +1,5 @@
 """Run estimators on data sets and resamples, and compare the results."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import difflib
@@ -322,11 +320,11 @@ class Predictions:
 
     @property
     def accuracy(self) -> float:
-        """Return the accuracy."""
+        """Return the share of correct predictions."""
         return float(np.mean(self.labels == self.predictions))
 
     def text(self) -> str:
-        """The file."""
+        """Return the text of the file."""
         remarks, parameters = (" ".join(s.split()) for s in (self.remarks, self.parameters))
         of = f"{self.dataset},{self.estimator},TEST,{self.resample},MILLISECONDS,{remarks}"
         times = f"{self.fit_time:.3f},{self.predict_time:.3f},-1,-1"
@@ -439,7 +437,7 @@ def _probabilities(
     else:
         labels = np.asarray(estimator.predict(X))
         known = np.isin(labels, np.arange(n_classes)).all()
-        require(known, f"{label} predicted labels that are no class of the set.")
+        require(known, f"{label} predicted labels that are not classes of the set.")
         shares = np.eye(n_classes)[labels.astype(int)]
     bad, n = int((~np.isfinite(shares)).any(axis=1).sum()), len(shares)
     require(not bad, f"{returned} that are not finite for {bad} of {n} series.")
@@ -614,12 +612,12 @@ class Comparison:
 
     @property
     def mean_accuracy(self) -> np.ndarray:
-        """Mean over the data sets, shape (n_estimators,)."""
+        """Return the mean over the data sets, shape (n_estimators,)."""
         return self.accuracy.mean(axis=0)
 
     @property
     def mean_rank(self) -> np.ndarray:
-        """Mean over the data sets of the rank, 1 the best, shape (n_estimators,)."""
+        """Return the mean rank over the data sets, 1 the best, shape (n_estimators,)."""
         from scipy.stats import rankdata  # takes as long as all the rest of a worker
 
         return rankdata(-self.accuracy, axis=1).mean(axis=0)

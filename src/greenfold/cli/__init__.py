@@ -4,8 +4,6 @@ Exit codes: 0 success, 1 an error in the data or the model (or the reader of a p
 gone), 2 a wrong command line, 130 interrupted (Ctrl-C).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The application: its commands, and the one place that handles errors."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -74,6 +72,18 @@ def _guarded(work: Any, extra: dict[str, Any]) -> int:
     return code if isinstance(code, int) else 0
 
 
+#: What typer says of a wrong value, and what we say instead.
+_BETTER = {
+    r"^Invalid value: ": "",
+    r"^Invalid value for '(\S+)'(?: / \S+)?: (?:must|Input should)": r"\1 must",
+    r"^Invalid .*'(--\S+)'.*: ('.*') is not one of (.*)": r"\1 must be one of \3, not \2",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "a valid integer, unable to parse string as an integer": "a whole number",
+    "a valid number, unable to parse string as a number": "a number",
+}
+
+
 def _refuse_usage(error: Any) -> int:
     """Report a wrong command line and return its exit code."""
     ctx = getattr(error, "ctx", None)
@@ -81,7 +91,8 @@ def _refuse_usage(error: Any) -> int:
         return 2  # typer has printed the help
     path = ctx.command_path if ctx is not None else "greenfold"
     text = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-    text = re.sub(r"^Invalid value for '(\S+)'(?: / \S+)?: must", r"\1 must", text)
+    for said, better in _BETTER.items():
+        text = re.sub(said, better, text)
     _say(f"{text}; see `{path} --help`.")
     return int(error.exit_code)
 

@@ -147,7 +147,7 @@ def compare(
 
 
 def weight_of(order: int | str) -> float:
-    """Weight of a fit in the progress bar."""
+    """Return the weight of a fit in the progress bar."""
     return _NONLINEAR if order else 1.0
 
 

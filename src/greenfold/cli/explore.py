@@ -57,7 +57,7 @@ def explore(
             made |= more
         else:
             how = "give one argument, or a MODEL and DATA"
-            refuse_if(data is not None, f"{source!r} is no saved model; {how}")
+            refuse_if(data is not None, f"{source!r} is not a saved model; {how}")
             sources, reservoir = _of_data(source, files, seed), network.reservoir(tau, seed)
         target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
         page = make_explorer(target, sources, reservoir, **made)

@@ -96,6 +96,8 @@ def forecast(
 def _read(data: str, columns: Any, format: str | None) -> Any:
     from ..datasets import SampledSeries, lorenz, mackey_glass, read_sampled
 
+    if data in _BUILT_IN:
+        options.invocation.refuse(f"is for files; {data} is built in", "columns", "format")
     if data == "lorenz":
         return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05, 149.95)
     if data == "mackey-glass":

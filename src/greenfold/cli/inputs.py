@@ -1,7 +1,5 @@
 """Read the user's files: labelled series, tasks and weights."""
 
-from __future__ import annotations
-
 import io
 import sys
 from dataclasses import replace

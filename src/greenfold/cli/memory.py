@@ -95,7 +95,7 @@ def _show(record: dict[str, Any]) -> None:
     drawn, solved, bound = record["random"], record["solved"]["total"], record["bound"]
     rows = {
         f"random, mean of {len(drawn['totals'])}": drawn["mean"],
-        "random, the best": drawn["best"],
+        f"random, best of {len(drawn['totals'])}": drawn["best"],
         "solved": solved,
         **({} if bound is None else {"upper bound": bound}),
     }

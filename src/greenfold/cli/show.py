@@ -1,7 +1,5 @@
 """Tables and lines for the terminal."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Collection, Iterable, Sequence

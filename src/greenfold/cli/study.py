@@ -155,7 +155,7 @@ def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
     if preset is None and config is None:
         return Plan([], [networks.grid()])
     both = networks != Networks() or (preset is not None and config is not None)
-    why = "say which networks; give one, without other options of networks"
+    why = "define the networks; give one of them, and no other network options"
     refuse_if(both, f"--preset and --config {why}")
     if config is not None:
         return read_config(config)

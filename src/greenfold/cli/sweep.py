@@ -83,7 +83,12 @@ def sweep(
         show_found = functools.partial(show.table, shown, rows, n_text=2)
         return Answer(record, show_found if rows else lambda: None, bool(summary.failures))
     names = [] if published == "none" else options.words(published)
-    made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
+    try:
+        made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
+    except FileNotFoundError:
+        if not summary.failures:
+            raise
+        return Answer(record, lambda: None, failed=True)  # the failures say why
     folder = out / "comparison" if comparison is None else comparison
     files = sweeps.write_tables(made, folder, out)
     files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
@@ -125,8 +130,8 @@ def tell(summary: Any, out: Path) -> None:
     if summary.elsewhere:
         print(f"{summary.elsewhere} are being computed by another run on this folder.")
     if summary.foreign:
-        left = "files were not written by greenfold and are kept"
-        print(f"{len(summary.foreign)} {left}, the first {summary.foreign[0]}.")
+        left = "files were not written by greenfold and stay as they are; the first is"
+        print(f"{len(summary.foreign)} {left} {summary.foreign[0]}.")
     for failure in summary.failures[:20]:
         print(f"failed: {failure.path}: {failure.error}")
     if len(summary.failures) > 20:

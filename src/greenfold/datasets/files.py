@@ -140,7 +140,7 @@ def suffix_of(path: Source, format: str | None = None) -> str:
 
 
 def read_bytes(source: Source) -> tuple[str, bytes]:
-    """Return name and content; gzip content is unpacked, whatever its name."""
+    """Return name and content; gzip content is unpacked."""
     name = name_of(source)
     if isinstance(source, str | Path):
         _check_file(source)
@@ -155,7 +155,7 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             found = packed.read(most + 1)
         big = f"unpacks to more than {most / 2**20:.0f} MiB, {_RATIO} times its size"
-        refuse(len(found) > most, f"{big}, as no data would: unpack it and check it first.")
+        refuse(len(found) > most, f"{big}, too much for data: unpack and check it first.")
         return name, found
 
 
@@ -363,8 +363,11 @@ def _parse_table(
         if labels == "required" and (header is None or header.label is None):
             _check_repeat(rows, column)
             assumed = column == 0 and not any(_is_word(bare(row[0])) for row in rows)
-    left_out = {column, *(header or ())[:2]}
     width = max((len(row) for row in rows), default=0)
+    if column and column == width - 1 and not header:
+        # The label ends every line, also that of a shorter series.
+        rows, column = [[row[-1], *row[:-1]] for row in rows], 0
+    left_out = {column, *(header or ())[:2]}
     kept = [i for i in range(width) if i not in left_out]
     values = np.full((len(rows), 1, len(kept)), np.nan)
     for case, row in enumerate(rows):
@@ -431,7 +434,7 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
     if len(plain) < len(fields):
         return len(plain) > 1 and _counts(plain)
     # Whole numbers above other numbers are column numbers.
-    below = [bare(field) for row in others for field in row[1:]]
+    below = (bare(field) for row in others for field in row[1:])
     if all(map(_WHOLE.fullmatch, below)) or len(fields) < 3:
         return False
     if _is_word(fields[0]):
@@ -506,12 +509,12 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
     """Raise if a column of labels has a different value in nearly every row."""
-    found = {bare(row[column or 0]) for row in rows}
+    end, at = ("last", -1) if column else ("first", 0)
+    found = {bare(row[at]) for row in rows}
     alone = column is not None and len(rows) >= _ALONE and len(found) == len(rows)
     each = f"has {len(rows)} series with {len(rows)} different labels"
-    taken = "taken from its first column" if column == 0 else "taken from its last column"
     cure = "name the column of the labels with `label_column`, such as last"
-    refuse(alone, f"{each}, {taken}: {cure}.")
+    refuse(alone, f"{each}, taken from its {end} column: {cure}.")
 
 
 def _split_at_data(
@@ -724,7 +727,7 @@ def _check_labels(y: NDArray[Any], n_cases: int) -> None:
 def load_arrays(
     content: bytes, how: str = "greenfold.datasets.write_npz"
 ) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an ``.npz`` file, or raise a DataError that says the cure."""
+    """Return all arrays of an ``.npz`` file; an error says how to write it."""
     with readable(".npz without pickled objects", f"write it again with {how}"):
         archive = zipfile.ZipFile(io.BytesIO(content))
         names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -732,7 +735,7 @@ def load_arrays(
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """Return the array of an ``.npy`` file, or raise a DataError that says the cure."""
+    """Return the array of an ``.npy`` file; an error says how to write it."""
     with readable(".npy without pickled objects", "write it again with numpy.save"):
         return _load(content, "the array")
 

@@ -176,7 +176,7 @@ def _read_columns(
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = files.suffix_of(path, format)
-    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, which is no recording"
+    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, not one of recordings"
     cure = "use .csv, .npz or .parquet with a column for each channel."
     refuse(suffix not in _COLUMNS, f"{what}: {cure}")
     name, content = files.read_bytes(path)
@@ -238,36 +238,34 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     refuse(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
+    text: set[int] = set()
     if skip_text:
-        row = [one.strip() for one in next(csv.reader(lines[1:2], delimiter=delimiter))]
-        text = {i for i, one in enumerate(row) if one and files.number(one) is None}
-        # A column with numbers below is no text: its first value is wrong.
-        for below in csv.reader(lines[2:], delimiter=delimiter) if text else ():
-            text -= {
-                i for i in text if i < len(below) and files.number(below[i]) is not None
-            }
-        kept = [i for i in range(len(row)) if i not in text]
-        if 0 < len(kept) < len(header) == len(row):
-            rows = csv.reader(lines, delimiter=delimiter)
-            lines = [
-                delimiter.join(one[i] for i in kept) for one in rows if len(one) > kept[-1]
-            ]
-            header = [header[i] for i in kept]
+        row = next(csv.reader(lines[1:2], delimiter=delimiter))
+        text = {i for i, one in enumerate(row) if _is_text(one)}
+        others = list(csv.reader(lines[2:], delimiter=delimiter)) if text else []
+        # A column that continues with numbers is not text: its first value is wrong.
+        text = {i for i in text if all(_is_text(one[i]) for one in others if i < len(one))}
+        text = text if len(text) < len(row) == len(header) else set()
+    kept = [i for i in range(len(header)) if i not in text]
+    columns = kept if text else None
     try:
-        values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2)
+        values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2, usecols=columns)
     except ValueError:  # empty fields, which become NaN, or what is not a number
-        rows = list(csv.reader(lines, delimiter=delimiter))
-        for i, row in enumerate(rows, start=1):
+        found = []
+        for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
             named = f"where the first line names {len(header)} columns"
             lost = f"has {len(row)} values in line {i} {named}; samples were lost there"
             refuse(len(row) != len(header), f"{lost}: cut it there.")
-        pairs = enumerate(rows[1:], start=2)
-        found = [files.parse_values([row], f"line {i}") for i, row in pairs]
+            if i > 1:
+                found.append(files.parse_values([[row[k] for k in kept]], f"line {i}"))
         values = np.concatenate(found)
-    what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
-    differ = values.shape[1] != len(header)
-    refuse(differ, f"{what}; write one value for each column.")
-    return dict(zip(header, values.T, strict=True))
+    what = f"names {len(kept)} columns but its lines hold {values.shape[1]} values"
+    refuse(values.shape[1] != len(kept), f"{what}; write one value for each column.")
+    return {header[k]: column for k, column in zip(kept, values.T, strict=True)}
+
+
+def _is_text(field: str) -> bool:
+    return bool(field.strip()) and files.number(field) is None
 
 
 def _read_npz(content: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Synthetic series for demonstrations and tests; none of them was measured."""
+"""Synthetic series for demonstrations and tests."""
 
 from __future__ import annotations
 

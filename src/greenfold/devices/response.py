@@ -499,7 +499,7 @@ class _LagCorrelations:
         chance = f"`states` do not follow `drive`: {share} variance, no more than chance"
         how = "check that these columns were recorded together, or record longer"
         if self.lag is not None and self.lag >= n_lags:
-            how = f"they follow most at lag {self.lag}: take that delay out, or pass more"
+            how = f"they follow most at lag {self.lag}: remove that delay, or pass more"
             how += " `n_lags`"
         _refuse_if(not above or linearity <= 0, chance, how)
 

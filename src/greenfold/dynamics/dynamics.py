@@ -140,7 +140,7 @@ class Dynamics:
 
     @property
     def degree(self) -> int | None:
-        """1 for a linear gain; otherwise states are no polynomials of the stimulus."""
+        """1 for a linear gain; otherwise states are not polynomials of the stimulus."""
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
@@ -374,7 +374,7 @@ def plan_substeps(
     ValueError
         If more than 256 sub-steps per step would be needed.
     Divergence
-        If the network diverges however short the sub-steps are.
+        If the network diverges with short sub-steps too.
     """
     least = 1e3 * np.finfo(np.float64).eps
     wanted = f"be at least {least:.1g}, below which rounding hides the error of a step"

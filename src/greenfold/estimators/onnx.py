@@ -166,23 +166,17 @@ class Graph:
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
 
-    def model(self) -> Any:
-        """Return the checked ONNX model."""
+    def write(self, path: str | Path | None) -> Any:
+        """Return the checked ONNX model, and write it if there is a path."""
         helper = self.onnx.helper
+        parts = self.nodes, "greenfold", self.inputs, self.outputs, self.constants
         model = helper.make_model(
-            helper.make_graph(
-                self.nodes, "greenfold", self.inputs, self.outputs, self.constants
-            ),
+            helper.make_graph(*parts),
             opset_imports=[helper.make_opsetid("", _OPSET)],
             ir_version=_IR_VERSION,
             producer_name="greenfold",
         )
         self.onnx.checker.check_model(model)
-        return model
-
-    def write(self, path: str | Path | None) -> Any:
-        """Return the model, and write it if there is a path."""
-        model = self.model()
         if path is not None:
             with replacing(Path(path)) as stream:
                 stream.write(model.SerializeToString())

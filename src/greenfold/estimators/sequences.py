@@ -180,7 +180,7 @@ class Readout:
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
         along = vectors.T @ covariance[:k, k:]
-        # Directions below the rounding of the sums are unknown, whatever the penalty.
+        # Directions below the rounding of the sums are unknown at any penalty.
         sizes = np.maximum(sizes, 0.0)
         least = 1e-15 * max(float(sizes[-1]), 1e-300)
         factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
@@ -335,7 +335,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         shapes = ((n, n_channels), (n, n_channels + 1))
         check.must(given.shape in shapes, "input_weights", wanted, f"shape {given.shape}")
         some = given[:, :n_channels].any()
-        check.must(some, "input_weights", "let some input in", "zeros only")
+        check.must(some, "input_weights", "have non-zero weights of inputs", "zeros only")
         bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
@@ -860,16 +860,15 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         """Return inputs (a sample and exog of the next) and targets (the next sample)."""
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
-        inputs = [one[:-1] for one in z]
-        if extra is not None:
-            inputs = [np.hstack([a, b[1:]]) for a, b in zip(inputs, extra, strict=True)]
+        inputs = [np.hstack([a[:-1], b[1:]]) for a, b in zip(z, extra, strict=True)]
         return inputs, [one[1:] for one in z]
 
-    def _checked_exog(self, exog: Any, lengths: list[int]) -> list[np.ndarray] | None:
+    def _checked_exog(self, exog: Any, lengths: list[int]) -> list[np.ndarray]:
+        """Return known inputs (n_samples, n_extra) in units of their deviation."""
         scale = self._x_scale.after(self.n_channels_in_)
         if not len(scale.mean):
             check.must(exog is None, "exog", "be None, as in fit", "an array")
-            return None
+            return [np.empty((n, 0)) for n in lengths]
         rows = " and ".join(map(str, lengths))
         check.must(exog is not None, "exog", f"have {rows} rows, as fit had some", None)
         found = self._checked(exog, "exog", len(scale.mean))
@@ -894,16 +893,19 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         samples. Returns the prediction for each sample before it was learnt.
         """
         check_is_fitted(self)
-        found = self._checked(series, "series", self.n_channels_in_)
-        check.must(len(found) == 1, "series", "be one series", f"{len(found)} of them")
-        z = self._y_scale.down(found[0])
-        extra = self._checked_exog(exog, [len(z)])
-        x = np.vstack([self._last, z[:-1]])
-        if extra is not None:
-            x = np.hstack([x, extra[0]])
+        z = self._one(series, "series")
+        x = np.hstack(
+            [np.vstack([self._last, z[:-1]]), *self._checked_exog(exog, [len(z)])]
+        )
         made = self._update(x, z, forgetting)
         self._last = z[-1].copy()
         return self._shown(made)
+
+    def _one(self, value: Any, name: str) -> np.ndarray:
+        """Return one series (n_samples, n_channels) in units of its deviation."""
+        found = self._checked(value, name, self.n_channels_in_)
+        check.must(len(found) == 1, name, "be one series", f"{len(found)} of them")
+        return self._y_scale.down(found[0])
 
     def forecast(self, n_steps: int, context: Any = None, exog: Any = None) -> np.ndarray:
         """Run the network on its own predictions.
@@ -924,8 +926,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             NaN after the loop leaves ten times the range of the training series, with a
             `DivergenceWarning`.
         """
-        states, x, extra = self._begin(n_steps, context, exog, None)
-        return self._shown(self._closed(states, x, extra, n_steps)[:, 0])
+        return self._shown(self._closed(n_steps, context, exog)[:, 0])
 
     def forecast_band(
         self,
@@ -947,53 +948,37 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         check.must(level < 1, "level", "be below 1", level)
         n_paths = check.count(n_paths, "n_paths", minimum=2)
         generator = check.generator(rng)
-        states, x, extra = self._begin(n_steps, context, exog, n_paths)
-        made = self._closed(states, x, extra, n_steps, noise=generator)
+        made = self._closed(n_steps, context, exog, n_paths, generator)
         with warnings.catch_warnings():  # divergence of all paths was reported already
             warnings.simplefilter("ignore", RuntimeWarning)
             ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
         return self._shown(ends[0]), self._shown(ends[1])
 
-    def _begin(
-        self, n_steps: Any, context: Any, exog: Any, n_paths: int | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return states and inputs (n_lanes, …) at the start, known inputs (n_steps, …)."""
-        check_is_fitted(self)
-        n_steps, n_lanes = check.count(n_steps, "n_steps"), n_paths or 1
-        seen = np.empty((0, self.n_channels_in_))
-        if context is not None:
-            found = self._checked(context, "context", self.n_channels_in_)
-            one = len(found) == 1
-            check.must(one, "context", "be one series", f"{len(found)} of them")
-            seen = self._y_scale.down(found[0])
-            least = max(self.washout_, 1)
-            wanted = f"have at least {least} samples, the memory of the network"
-            check.must(len(seen) >= least, "context", wanted, len(seen))
-        extra = self._checked_exog(exog, [len(seen) + n_steps])
-        ahead = None if extra is None else extra[0][len(seen) :]
-        state, x = self.state_, self._last
-        if len(seen):
-            before, x = seen[:-1], seen[-1]
-            if extra is not None:
-                before = np.hstack([before, extra[0][1 : len(seen)]])
-            state = np.zeros(self.driven_.n_neurons)
-            state = self.driven_.run(before, state)[-1] if len(before) else state
-        x = x if ahead is None else np.concatenate([x, ahead[0]])
-        lanes = np.repeat(x[None], n_lanes, axis=0)
-        return np.repeat(state[None], n_lanes, axis=0), lanes, ahead
+    def _begin(self, n_steps: int, context: Any, exog: Any) -> tuple[np.ndarray, ...]:
+        """Return state and sample at the start, and known inputs (n_steps, n_extra)."""
+        if context is None:
+            return self.state_, self._last, *self._checked_exog(exog, [n_steps])
+        seen, least = self._one(context, "context"), max(self.washout_, 1)
+        wanted = f"have at least {least} samples, the memory of the network"
+        check.must(len(seen) >= least, "context", wanted, len(seen))
+        (extra,) = self._checked_exog(exog, [len(seen) + n_steps])
+        before = np.hstack([seen[:-1], extra[1 : len(seen)]])
+        rest = np.zeros(self.driven_.n_neurons)
+        state = self.driven_.run(before, rest)[-1] if len(before) else rest
+        return state, seen[-1], extra[len(seen) :]
 
     def _closed(
-        self,
-        states: np.ndarray,
-        x: np.ndarray,
-        extra: np.ndarray | None,
-        n_steps: int,
-        noise: np.random.Generator | None = None,
+        self, n_steps: Any, context: Any, exog: Any, n_lanes: int = 1, noise: Any = None
     ) -> np.ndarray:
         """Return predictions (n_steps, n_lanes, n_channels), NaN after divergence."""
-        limit, n = _DIVERGED * self._largest, len(self.residual_)
-        found = np.full((n_steps, len(x), n), np.nan)
-        alive = np.arange(len(x))
+        check_is_fitted(self)
+        n_steps = check.count(n_steps, "n_steps")
+        state, sample, extra = self._begin(n_steps, context, exog)
+        states = np.repeat(state[None], n_lanes, axis=0)
+        x = np.repeat(np.concatenate([sample, extra[0]])[None], n_lanes, axis=0)
+        limit = _DIVERGED * self._largest
+        found = np.full((n_steps, n_lanes, len(self.residual_)), np.nan)
+        alive = np.arange(n_lanes)
         for index in range(n_steps):
             states = self.driven_.advance(states, x)
             made = self._read_features(self._features(states, x))
@@ -1011,7 +996,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
                     break
             found[index, alive] = made
             x = made
-            if extra is not None and index + 1 < n_steps:
+            if extra.size and index + 1 < n_steps:
                 row = np.broadcast_to(extra[index + 1], (len(x), extra.shape[1]))
                 x = np.hstack([x, row])
         return found

@@ -133,10 +133,9 @@ def _is_other_length(estimator: Any, X: Any) -> bool:
 
 def _takes(estimator: Any, n_steps: int) -> bool:
     """Whether features are pooled over time, on time scales that suit this length."""
-    if not estimator._takes_any_length:
-        return False
     n, far = estimator.n_features_in_, _OTHER_LENGTHS
-    return n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
+    near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
+    return estimator._takes_any_length and near
 
 
 def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
@@ -231,19 +230,18 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
         estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
         estimator._any_length = False
         return
-    expecting = f"but {type(estimator).__name__} is expecting"
-    wanted = f"{estimator.n_channels_in_} channels as input"
-    same = n_channels == estimator.n_channels_in_
-    check.require(same, f"X has {n_channels} channels, {expecting} {wanted}.")
-    wanted = f"{estimator.n_features_in_} features as input"
-    same = n_steps == estimator.n_features_in_ or estimator._any_length
-    same = same or _takes(estimator, n_steps)
+    expecting, n = f"but {type(estimator).__name__} is expecting", estimator.n_features_in_
+    if n_channels != estimator.n_channels_in_:
+        wanted = f"{estimator.n_channels_in_} channels as input"
+        raise ValueError(f"X has {n_channels} channels, {expecting} {wanted}.")
+    if n_steps == n or estimator._any_length or _takes(estimator, n_steps):
+        return
     cure = "a pooled estimator takes series of other lengths"
     if estimator._takes_any_length:
-        n = estimator.n_features_in_
         least = max(_FEWEST_STEPS, -(-n // _OTHER_LENGTHS))
         cure = f"other series may have {least} to {n * _OTHER_LENGTHS} steps"
-    check.require(same, f"X has {n_steps} features, {expecting} {wanted}; {cure}.")
+    problem = f"X has {n_steps} features, {expecting} {n} features as input"
+    raise ValueError(f"{problem}; {cure}.")
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:

@@ -225,8 +225,8 @@ class KernelQuadratic:
         """The maximisers from the eigenvalues of Lᵀψ L, precise to rounding of the largest.
 
         If a network amplifies strongly, the relevant eigenvalues are smaller than that.
-        Then use the singular values of ψ^½ L, whose squares they are. An ascent that has
-        needed them once does not try again without.
+        Then use the singular values of ψ^½ L, whose squares they are, at once if the last
+        call needed them too.
         """
         alone, last = len(etas) == 1, self._last
         if alone and not last["resolved"]:
@@ -242,7 +242,6 @@ class KernelQuadratic:
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
-        last["resolved"] = not alone
         return self._by_singular_values(L, etas)
 
     def _by_factors(self, b: np.ndarray, Q: np.ndarray) -> np.ndarray | None:
@@ -283,7 +282,11 @@ class KernelQuadratic:
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
         factor, white, rest = self.root_of_psi
         rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
-        return in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
+        seen, beyond = factor.T @ L, L.T @ rest
+        w, resolved = in_singular_basis(seen, beyond, white, etas, rounding)
+        if len(etas) == 1:
+            self._last["resolved"] = resolved
+        return w
 
     @cached_property
     def root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -303,11 +306,12 @@ def in_singular_basis(
     white: np.ndarray,
     etas: np.ndarray,
     rounding: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, bool]:
     """Unit w that maximise κ(L w), one row per η, from the singular values of Sᵀ L.
 
-    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ. ``white`` is m in μ = S m + r, with r outside
-    the span of S; ``beyond`` is Lᵀr, zero up to ``rounding``.
+    Also returns whether eigenvalues of Lᵀψ L would have been precise enough. ``seen`` is
+    Sᵀ L (rank, n) with ψ = S Sᵀ. ``white`` is m in μ = S m + r, with r outside the span of
+    S; ``beyond`` is Lᵀr, zero up to ``rounding``.
     """
     left, sizes, right = np.linalg.svd(seen, full_matrices=False)
     # Ascending, like eigenvalues, with one direction more if there is a complement.
@@ -323,8 +327,10 @@ def in_singular_basis(
     # Singular values are precise to rounding of the largest one.
     known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
     squares = etas[:, None] * sizes**2
-    made = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known).v @ w.T
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
+    found = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known)
+    shift, made = squares[:, 0] - found.multiplier, found.v @ w.T
+    resolved = bool((shift > _RESOLVED * squares[:, -1]).all())
+    return made / np.linalg.norm(made, axis=1, keepdims=True), resolved
 
 
 def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:

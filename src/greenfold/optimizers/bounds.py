@@ -39,7 +39,7 @@ _SHARE = 1 / 8
 #: Relative error of an eigenvalue, and how many to compute for a large network.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
-_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 300, 1e-7
+_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 100, 1e-7
 #: Products per Newton step of several readouts, above which smoothing takes less time.
 _NEWTON_PRODUCTS = 2e9
 #: Where the central path begins, in units of the bound: t and ℓ, and positive variables
@@ -627,7 +627,7 @@ class Relaxation:
         # Without noise a common factor of t and 1/z is free, and has a best value.
         self._has_multiple = unit_readouts and self.sectors is None
         self._has_multiple &= not any(part.is_noisy for part in parts)
-        self.lowest, self.n_evaluations = np.inf, 0
+        self.lowest, self.n_evaluations, self.n_steps = np.inf, 0, 0
         self.point: tuple[list[np.ndarray], np.ndarray, np.ndarray] | None = None
         self.directions, self.shares = np.zeros((1, 1, 0)), np.zeros(0)
         #: The relaxed w wᵀ of w = (v, u), up to a factor, if Newton's method found it.
@@ -772,6 +772,7 @@ class Relaxation:
         mu = path.last
         while True:
             taken = path.centre(mu, max(goal / unit - _REACHED * abs(goal / unit), -_DEEP))
+            self.n_steps += taken
             coordinates, t, z = path.split(path.x)
             places = zip(metrics, coordinates, strict=True)
             kernels = [m.inverse @ own * np.sqrt(unit) for m, own in places]
@@ -779,6 +780,8 @@ class Relaxation:
             self._meet(_Linearised(self.parts, kernels), kernels, t, unit * z)
             left = mu * path.n_barrier * unit  # by which it may still fall
             if left <= _NEWTON_TOL * abs(self.lowest) or self.lowest <= goal or mu < 1e-14:
+                break
+            if taken == _NEWTON_STEPS:  # rounding has hidden the path
                 break
             # A node that stays above the goal is cut.
             if self.sectors is not None and _CUT * left < self.lowest - goal < np.inf:

@@ -31,15 +31,15 @@ from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import Candidate, LinearProblem, ascend
 from .result import relative_gap
 
-#: Largest number of nodes of the tree if none is given, and of nodes times products per
-#: Newton step.
-_NODES, _TREE_PRODUCTS = 200, 1e9
+#: Largest number of nodes of the tree if none is given, of nodes times products per Newton
+#: step, and of Newton steps per node.
+_NODES, _TREE_PRODUCTS, _STEPS = 200, 1e9, 30
 #: Where to cut a node: at this share of the angle of its relaxed w wᵀ.
 _EDGE = 0.6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
 #: By how much rounding may lift a pair above its bound, and class means above zero.
-_ROUNDED, _ZERO = 1e-9, 1e-14
+_ROUNDED, _ZERO = 1e-9, 1e-13
 #: First step of an ascent from a start of the bound: one of 1 would lead elsewhere.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
@@ -72,8 +72,8 @@ class Search:
         #: Largest bound of the nodes of the tree.
         self.branched = np.inf
         self.best: Candidate | None = None
-        #: Whether the class means coincide up to rounding (case A).
-        self.vanishes = False
+        #: Soft margins below this count as zero, if class means coincide (case A).
+        self.rounding = 0.0
 
     @property
     def value(self) -> float:
@@ -153,7 +153,7 @@ class Search:
         if not np.isfinite(self.bound):  # interrupted before there was one
             self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
-        if self.vanishes and self.value >= 0:
+        if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
         # The value is below the bound; rounding may hide this, and then there is no proof.
         if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
@@ -168,7 +168,9 @@ class Search:
         # Class means are known to the rounding of the series, whose size along the kernel
         # is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
-        self.vanishes = abs(mean) <= _ZERO * np.sqrt(2 * spread / problem.eta)
+        size = float(np.sqrt(2 * spread / problem.eta))
+        if abs(mean) <= _ZERO * size:
+            self.rounding = 0.1 * _ZERO * size
         self.ascend(u)
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
@@ -192,7 +194,7 @@ class Search:
     def _lower(self, tol: float | None = None) -> bool:
         """Lower the bound, at most to the best pair."""
         assert self.best is not None
-        if self.vanishes and self.value >= 0:
+        if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
             return True
         kernel = self.problem.kernel(self.best.u, self.best.v)
         limit = self.max_iter
@@ -248,7 +250,11 @@ class Search:
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
         workers, width = Parallel(), effective_n_jobs()
-        while opened and -opened[0][0] > self._goal and self.n_nodes < max_nodes:
+        # Where rounding disturbs it, Newton's method takes many steps per node.
+        left = _STEPS * max_nodes
+        while (
+            opened and -opened[0][0] > self._goal and self.n_nodes < max_nodes and left > 0
+        ):
             taken = [heappop(opened) for _ in range(min(width, len(opened)))]
             cut = [(node, one) for _, _, node in taken for one in _sectors(node)]
             if not cut:  # only rounding is left
@@ -256,6 +262,7 @@ class Search:
             tasks = [delayed(_lowered)(node, one, self._goal) for node, one in cut]
             made = cast("list[Relaxation]", workers(tasks))
             self.n_nodes += len(made)
+            left -= sum(node.n_steps for node in made)
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
                 if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):

@@ -186,7 +186,8 @@ class LinearProblem:
 
         size = np.sqrt(shape[0]) * float(np.linalg.norm(rows) * np.linalg.norm(rest))
         seen, beyond = pulled(factor).T, pulled(rest[:, None])[:, 0]
-        return in_singular_basis(seen, beyond, white, np.array([self.eta]), 1e-13 * size)[0]
+        etas = np.array([self.eta])
+        return in_singular_basis(seen, beyond, white, etas, 1e-13 * size)[0][0]
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""

@@ -31,6 +31,7 @@ from .._base.arrays import (
 )
 from .._base.printing import Shown
 from .linear import LinearOrder
+from .walk import checked_cotangent
 
 #: Memory for the products at the nodes formed at once on a GPU (the host forms one step
 #: after another), and for products of the series used at once.
@@ -142,10 +143,7 @@ class KnownByMaps:
         X, projection = self._inputs(X, u)
         flat = check.host_array(X, "X").reshape(X.shape[0], -1)
         readout = None if v is None else check.readout_vector(v, self.n_outputs)
-        wanted = (len(flat),) if readout is not None else (len(flat), self.n_outputs)
-        bar = check.host_array(cotangent, "cotangent")
-        fits = bar.shape == wanted
-        check.must(fits, "cotangent", f"have shape {wanted}", f"shape {bar.shape}")
+        bar = checked_cotangent(cotangent, flat, self.n_outputs, v)
         if readout is not None:
             d = (bar @ flat).reshape(projection.shape[1], -1)
             u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))

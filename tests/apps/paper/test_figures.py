@@ -131,20 +131,6 @@ def test_every_colour_is_of_one_palette():
     }
 
 
-def test_a_dark_figure_keeps_its_meaning():
-    """Our colours by name, greys by lightness, all else (heat maps) as it was."""
-    drawn = (
-        f'<svg width="9"><path style="stroke: {colours.SOLVED}"/><image href="data:,"/>'
-        '<path style="fill: #ffffff; stroke: #000000"/><path style="fill: #fde725"/></svg>'
-    )
-    ink, paper, solved = (colours.PALETTE[n][1] for n in ("ink", "paper", "solved"))
-    assert colours.darkened(drawn) == (
-        f'<svg fill="{ink}" width="9"><path style="stroke: {solved}"/>'
-        f'<image href="data:,"/><path style="fill: {paper}; stroke: {ink}"/>'
-        '<path style="fill: #fde725"/></svg>'
-    )
-
-
 def test_one_sentence_where_the_data_are_missing(tmp_path, monkeypatch):
     def absent(_):
         raise FileNotFoundError("The data set 'ECG5000' is not on this machine: put …")

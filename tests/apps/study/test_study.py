@@ -143,7 +143,7 @@ def test_a_grid_is_all_combinations_each_once():
 @pytest.mark.parametrize(
     ("axes", "settings", "more", "message"),
     [
-        ({"neuron": 5}, {}, {}, "`axes` know architecture, neurons"),
+        ({"neuron": 5}, {}, {}, "`axes` may hold architecture, neurons"),
         ({}, {"nois": 1}, {}, "`settings` may hold eta, duration"),
         ({"g": []}, {}, {}, "'g' has no values"),
         ({"architecture": "ring"}, {}, {}, "`architecture` must be one of random"),
@@ -159,7 +159,7 @@ def test_a_grid_is_all_combinations_each_once():
         ({"inside": -1}, {}, {}, "must not be negative"),
         ({"inside": 0.1, "order": 1, "gain": "tanh"}, {}, {}, "of order 0"),
         ({"g": {"low": 0.1, "high": 0.9}}, {}, {}, "is for a random search"),
-        ({"g": {"low": 0.9, "high": 0.1}}, {}, {"n_random": 3}, "must rise"),
+        ({"g": {"low": 0.9, "high": 0.1}}, {}, {"n_random": 3}, "must have low < high"),
         ({"g": {"from": 0.9}}, {}, {"n_random": 3}, "is written {low, high}"),
         ({"gain": {"low": 1, "high": 2}}, {}, {"n_random": 3}, "has no range"),
         ({}, {}, {"n_random": 0}, "`n_random` must be at least 1"),
@@ -388,12 +388,16 @@ def refused(*arguments: str, code: int) -> str:
     ("arguments", "code", "message"),
     [
         (["--preset", "others"], 2, "--preset must be one of architectures"),
-        (["--preset", "architectures", "--g", "0.5"], 2, "without other options"),
+        (["--preset", "architectures", "--g", "0.5"], 2, "no other network options"),
         (["Beats", "-n", "some"], 2, "--neurons must be numbers like 1,2"),
         (["Beats", "--g", "strong"], 2, "--g must be numbers like 1,2"),
         (["Beats", "--order", "many"], 2, "--order must be like 0,1"),
-        (["Beats", "--table", "xls"], 2, "'--table': 'xls' is not one of 'csv'"),
-        (["Beats", "--figures", "gif"], 2, "'--figures': 'gif' is not one of 'svg'"),
+        (
+            ["Beats", "--table", "xls"],
+            2,
+            "--table must be one of 'csv', 'parquet', not 'xls'",
+        ),
+        (["Beats", "--figures", "gif"], 2, "--figures must be one of 'svg'"),
         (["--neurons", "5"], 2, "name a data set"),
         (["Beats", "-a", "ring"], 1, "--architecture must be one of"),
         (["Beats", "--g", "0.1..0.9"], 1, "is for a random search"),

@@ -70,6 +70,14 @@ def test_what_figures_need_is_asked_for_before_the_work(archive, own, monkeypatc
     assert not Path("results").exists()
 
 
+def test_a_comparison_where_all_have_failed_says_why(archive, own):
+    asked = ["-e", f"bad={OWN}(fault='raise')", "One", "--data-dir", archive, "-j1"]
+    asked += ["--compare", "--published", "none", "--figures", "none"]
+    record = json.loads(invoke(*asked, "--json", code=1).stdout)
+    assert "it does not" in record["failures"][0]["error"]
+    assert "RuntimeError: it does not" in invoke(*asked, code=1).stdout
+
+
 def test_failures_are_told_and_give_one(archive, own):
     bad = f"bad={OWN}(fault='raise')"
     said = invoke("-e", OWN, "-e", bad, "One", "--data-dir", archive, "-j1", code=1)

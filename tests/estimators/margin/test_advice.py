@@ -97,9 +97,19 @@ def test_an_eta_at_the_edge_of_its_grid_is_said():
     assert not choice([0.1, 0.3, 0.2]).note
     assert not choice([0.3, 0.3, 0.1]).note  # η does not matter there
     assert not choice([np.nan] * 3).note
-    at_edge = SimpleNamespace(eta_=100.0, eta_scores_=choice([0.1, 0.2, 0.3]))
-    assert fit._eta(at_edge).startswith("100 (the largest η compared")
-    assert fit._eta(SimpleNamespace(eta_=3.0, eta_scores_=None)) == "3"
+    assert printed(100.0, choice([0.1, 0.2, 0.3])).startswith("100 (the largest η compared")
+    assert printed(3.0, None) == "3"
+
+
+def printed(eta: float, scores: EtaChoice | None) -> str:
+    """η as the command prints it."""
+    network = SimpleNamespace(n_neurons=5)
+    fitted = SimpleNamespace(classes_=[0, 1], n_features_in_=4, reservoir_=network)
+    vars(fitted).update(eta_=eta, eta_scores_=scores)
+    task = SimpleNamespace(name="beats", y=[0, 1], judged=("", "", "test"))
+    row = SimpleNamespace(classifier=fitted, order=0, noise=0.0, bound=np.nan)
+    vars(row).update(network_and_order="", projection="", soft_margin=1.0, accuracy=1.0)
+    return fit._facts(task, row, None, None)["η"]
 
 
 def test_a_wide_gap_is_printed_with_what_to_do():

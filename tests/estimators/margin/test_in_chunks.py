@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from greenfold import ReservoirClassifier
 from greenfold.datasets import open_series, synthetic_heartbeats
-from greenfold.estimators.margin import classifier as sample
+from greenfold.stimuli import frame as sample
 
 from ...chunked import from_array
 

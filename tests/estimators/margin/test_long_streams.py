@@ -10,8 +10,8 @@ import pytest
 from greenfold import load
 from greenfold.datasets import load_dataset, synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin import classifier as sample
-from greenfold.estimators.margin.classifier import StreamSample
+from greenfold.stimuli import frame as sample
+from greenfold.stimuli.frame import StreamSample
 
 
 def make(**parameters) -> Any:
@@ -69,9 +69,9 @@ def test_the_choice_is_made_again_as_the_stream_grows(beats, monkeypatch):
     seen = []
     engine = fitting.cross_validate
 
-    def counted(system, folds, *rest):
+    def counted(folds, *rest):
         seen.append(len(folds.codes))
-        return engine(system, folds, *rest)
+        return engine(folds, *rest)
 
     monkeypatch.setattr(fitting, "cross_validate", counted)
     streamed(make(n_neurons=3), X[:60, ::4], y[:60], 5)

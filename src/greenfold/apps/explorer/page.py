@@ -126,12 +126,12 @@ class PageSeries:
 
     @property
     def n_channels(self) -> int:
-        """Number of channels C."""
+        """Return the number of channels C."""
         return self.X.shape[1]
 
     @property
     def n_steps(self) -> int:
-        """Number of steps K."""
+        """Return the number of steps K."""
         return self.X.shape[2]
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -161,43 +161,40 @@ def prepare(
     name, thinned = source.name, []
     values, labels = _cube(source.X, thinned), _text(source.y)
     classes = list(dict.fromkeys(_text(np.unique(source.y))))
-    counts = [labels.count(one) for one in classes]
-    got = ", ".join(f"{n} of {c!r}" for c, n in zip(classes[:5], counts, strict=False))
-    two = sum(count >= 2 for count in counts) >= 2
+    counts = {one: labels.count(one) for one in classes}
+    got = ", ".join(f"{counts[one]} of {one!r}" for one in classes[:5])
+    two = sum(count >= 2 for count in counts.values()) >= 2
     must(two, name, "hold two classes of at least two series each", got)
     n_channels, given_steps = values.shape[1:]
     few = len(classes) <= MAX_CLASSES and n_channels <= MAX_CHANNELS
     most = f"have at most {MAX_CLASSES} classes and {MAX_CHANNELS} channels"
     how = "(choose classes with `--classes`, or leave channels out)"
-    got = f"{len(classes)} classes and {n_channels} channels"
-    must(few, name, f"{most} {how}", got)
-    codes = np.array([classes.index(label) for label in labels])
-    others, other_codes = values[:0], codes[:0]
+    must(few, name, f"{most} {how}", f"{len(classes)} classes and {n_channels} channels")
+    parts = {"training": (values, labels)}
     if source.X_test is not None:
-        found = _text(source.y_test)
+        others, found = _cube(source.X_test, [], given_steps), _text(source.y_test)
         known = [i for i, label in enumerate(found) if label in classes]
-        others = _cube(source.X_test, [], given_steps)[known]
-        other_codes = np.array([classes.index(found[i]) for i in known], dtype=int)
-    judged = "test" if len(others) else "training"
+        if known:
+            parts["test"] = others[known], [found[i] for i in known]
     # Each step is a mean over the same number of the given steps.
     fits = max(1, MAX_VALUES // n_channels)
     length = n_steps or -(-given_steps // -(-given_steps // fits))
     if length != given_steps:
         how = "averaged to" if length < given_steps else "repeated to fill"
         thinned.append(f"{given_steps} steps of each series were {how} {length}.")
-        values, others = _resample(values, length), _resample(others, length)
-    size = n_channels * length * (1 if judged == "training" else 2)
-    room = min(source.n_series, max(2 * len(classes), max_numbers // size))
-    values, codes = _thin(values, codes, room, "training", thinned)
-    others, other_codes = _thin(others, other_codes, room, "test", thinned)
-    unit = float(max(np.abs(values).max(), np.abs(others).max(initial=0.0))) / _LEVELS
+    room = max(2 * len(classes), max_numbers // (n_channels * length * len(parts)))
+    kept = {}
+    for part, (values, labels) in parts.items():
+        codes = np.array([classes.index(label) for label in labels])
+        values = values if length == given_steps else _resample(values, length)
+        kept[part] = _thin(values, codes, min(source.n_series, room), part, thinned)
+    unit = float(max(np.abs(values).max() for values, _ in kept.values())) / _LEVELS
     zeros = f"`{name}` holds only zeros, which cannot be classified."
     require(np.isfinite(unit) and unit > 0, zeros)
-    values, others = (np.rint(part / unit) * unit for part in (values, others))
-    if judged == "training":
-        others, other_codes = values, codes
+    kept = {part: (np.rint(X / unit) * unit, codes) for part, (X, codes) in kept.items()}
+    judged = "test" if "test" in kept else "training"
     weights = np.array([float(source.class_weights.get(one, 1.0)) for one in classes])
-    series = (values, codes, others, other_codes, unit, source.scaling, judged, thinned)
+    series = (*kept["training"], *kept[judged], unit, source.scaling, judged, thinned)
     return PageSeries(name, source.note, classes, weights, *series)
 
 
@@ -539,29 +536,26 @@ def make_explorer(
     neurons = reservoir.n_neurons
     most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
     require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
-    prepared: list[PageSeries] = []
+    chosen: list[tuple[PageSeries, list[tuple[int, int]]]] = []
+    used = 0  # numbers of the series that are on the page already
     for source in sources:
-        channels, n_classes = source.n_channels, len(set(np.asarray(source.y).tolist()))
-        pairs = _n_pairs(neurons, channels, n_classes) * len(sources)
-        sizes = [one.X.size + one.X_test.size * (one.judged == "test") for one in prepared]
-        room = min(MAX_NUMBERS, room_for_series(neurons, channels, pairs) - sum(sizes))
-        steps = prepared[0].n_steps if prepared else None
-        prepared.append(prepare(source, steps, max(_FEWEST_NUMBERS, room)))
-    n_steps = prepared[0].n_steps
+        n_pairs = _n_pairs(neurons, source.n_channels, len(set(_text(source.y))))
+        room = room_for_series(neurons, source.n_channels, n_pairs * len(sources)) - used
+        steps = chosen[0][0].n_steps if chosen else None
+        series = prepare(source, steps, max(_FEWEST_NUMBERS, min(MAX_NUMBERS, room)))
+        used += series.X.size + series.X_test.size * (series.judged == "test")
+        chosen.append((series, series.pairs()[:n_pairs]))
+    n_steps = chosen[0][0].n_steps
     dt = 1.0 if isinstance(reservoir, gf.EchoStateNetwork) else duration / n_steps
     unfolding = gf.unfold(reservoir, n_steps=n_steps, dt=dt)
     grid = Grid.of(n_steps, None if start is None else start.eta)
-    counts = [_n_pairs(neurons, one.n_channels, len(one.classes)) for one in prepared]
-    chosen = [one.pairs()[:n] for one, n in zip(prepared, counts, strict=True)]
-    share = 1.0 / (len(grid) * sum(map(len, chosen)))
-    sets = []
-    for series, pairs in zip(prepared, chosen, strict=True):
-        solved = []
+    share = 1.0 / (len(grid) * sum(len(pairs) for _, pairs in chosen))
+    sets = [(series, []) for series, _ in chosen]
+    for (series, pairs), (_, solved) in zip(chosen, sets, strict=True):
         for pair in pairs:
             words = f"solving {' or '.join(series.classes[c] for c in pair)}"
             step = None if on_step is None else partial(on_step, words, share)
             solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
-        sets.append((series, solved))
     page = render(unfolding, sets, start, title, note, command)
     return Explorer(write_page(path, page), unfolding, sets)
 
@@ -661,7 +655,9 @@ def remarks(classifier: gf.ReservoirClassifier) -> str:
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")
     if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
-        said.append("The model has its own readout; here it is read at one time.")
+        said.append(
+            "The model has its own readout; this page reads the network at one time."
+        )
     if len(classifier.classes_) > 2:
         first = classifier.classes_[classifier.compared_[0]]
         said.append(f"The u shown is the model's u for {first} against the rest.")

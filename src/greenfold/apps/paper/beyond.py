@@ -11,10 +11,7 @@ saturates; the quadratic gain is the paper's. Numbers at the left edge are means
 values beyond it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -258,9 +255,9 @@ def compute(run: Run) -> dict:
     # The large networks first: they take longest.
     items = [(s, n) for n in sorted(p.sizes, reverse=True) for s in range(p.n_networks)]
     return {
-        "certificates": run.map("certificates", partial(certificate, p, ecg), kinds),
-        "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
-        "true": run.map("the true network", partial(compared, p), true),
+        "certificates": run.map("certificates", certificate, kinds, p, ecg),
+        "noise": run.map("readout noise", noisy_accuracy, items, p, ecg),
+        "true": run.map("the true network", compared, true, p),
     }
 
 
@@ -277,7 +274,7 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
+    figure, _ = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
     above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)

@@ -10,8 +10,6 @@ plane, the darker band its margin. The paper's Fig. 1 is a sketch without values
 here are ours.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,7 +46,7 @@ QUICK = replace(FULL, n_neurons=30, alpha=0.02, strength=0.3, n_judged=100)
 
 
 def stimuli(p: Parameters) -> GaussianStimuli:
-    """Two classes of white noise of different size around ±μ."""
+    """Return two classes of white noise of different size around ±μ."""
     mu = np.random.default_rng([p.stimulus_seed, 0]).standard_normal(p.n_steps)
     large, small = p.variances
     return GaussianStimuli(
@@ -94,7 +92,7 @@ def one_run(p: Parameters) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(11.4, 4.1)
+    figure, _ = look.sheet(11.4, 4.1)
     grid = figure.add_gridspec(1, 3, width_ratios=(1.1, 0.95, 1.3))
     found = {name: np.array(value) for name, value in numbers.items()}
     _draw_network(figure.add_subplot(grid[0]), found)

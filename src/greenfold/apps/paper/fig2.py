@@ -10,11 +10,8 @@ margin as *u* turns away from the solved one in random planes (thin, mean thick)
 readout solved again and with the readout kept.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -146,7 +143,7 @@ def compute(run: Run) -> dict:
     best = optimize(unfolding, stimuli, p.eta)
     kind = engine()
     pair = {"random": _projections(p)[0], "optimised": best.u}
-    simulated = run.map("simulation", partial(simulated_curve, p, kind), [*pair.values()])
+    simulated = run.map("simulation", simulated_curve, [*pair.values()], p, kind)
     single: dict[str, Any] = {"times": _times(p, p.fine), "mu": stimuli.mu}
     single |= {"engine": kind, "bound_at_end": best.upper_bound}
     for (name, u), curve in zip(pair.items(), simulated, strict=True):
@@ -175,9 +172,9 @@ def compute(run: Run) -> dict:
 
 def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
     """Return the numbers of (b) and (c), over many stimuli and projections."""
-    parts = run.map("optima", partial(optimal_part, p), chunks(p.n_stimuli, p.chunk))
+    parts = run.map("optima", optimal_part, chunks(p.n_stimuli, p.chunk), p)
     some = chunks(p.n_random, p.chunk)
-    drawn = run.map("random projections", partial(random_part, p), some)
+    drawn = run.map("random projections", random_part, some, p)
     optimal = np.concatenate([part["margins"] for part in parts])
     gaps = np.concatenate([part["gaps"] for part in parts])
     mean, square = (
@@ -212,8 +209,7 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(9.6, 6.6)
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure, ((a, b), (c, d)) = look.sheet(9.6, 6.6, 2, 2)
     _draw_single(a, numbers["single"], numbers["average"], p)
     _draw_average(b, numbers["average"])
     _draw_modes(c, numbers["modes"], p)

@@ -9,11 +9,8 @@ lines). Open circles are the solved projections on the simulated network. Colour
 stimuli.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +52,7 @@ def _unfolding(p: Parameters, number: int) -> Unfolding:
 
 
 def _stimuli(p: Parameters, number: int, strength: float) -> GaussianStimuli:
-    """The direction of μ, ψ and χ do not depend on the strength."""
+    """Return stimuli whose ψ, χ and direction of μ do not depend on the strength."""
     rng = np.random.default_rng([p.stimulus_seed, number])
     kind = {"strength": strength, "eigenvalues": p.eigenvalues}
     return GaussianStimuli.random(p.n_steps, rng=rng, **kind)
@@ -134,13 +131,12 @@ def compute(run: Run) -> dict:
     items = [(n, strength) for n in range(p.n_networks) for strength in p.strengths]
     return {
         "responses": run.map("responses", responses, [p])[0],
-        "soft_margins": run.map("soft margins", partial(soft_margins, p), items),
+        "soft_margins": run.map("soft margins", soft_margins, items, p),
     }
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(11.4, 4.7)
-    a, b = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    figure, (a, b) = look.sheet(11.4, 4.7, 1, 2, width_ratios=(1.15, 1))
     _draw_responses(a, numbers["responses"], p)
     _draw_margins(b, [one for one in numbers["soft_margins"] if one["network"] == p.shown])
     return figure

@@ -8,10 +8,7 @@ margin. (d) Both terms over time for the solved *u* and *v*, grey where the soft
 positive. The network is the one that Fig. 3 shows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +46,7 @@ QUICK = replace(
 
 
 def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
-    """Heartbeats with some of the test series, and the unfolded network."""
+    """Return heartbeats with some of the test series, and the unfolded network."""
     total = len(ecg.X_test)
     chosen = np.linspace(0, total - 1, p.n_test or total).round().astype(int)
     ecg = ecg._replace(X_test=ecg.X_test[chosen], y_test=ecg.y_test[chosen])
@@ -58,7 +55,7 @@ def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
 
 
 def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
-    """Accuracy and density of readout values; those beyond the edges count at the edges."""
+    """Return accuracy and density of readout values; the last bins are open."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
     found = {"accuracy": (z * signs > 0).mean()}
@@ -68,7 +65,7 @@ def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
 
 
 def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
-    """Panel (a): states of the test series at O(α) for some random projections."""
+    """Return panel (a): states of the test series at O(α) for some random projections."""
     task, unfolding = _task(p, ecg)
     us = p.projections(p.n_random, p.network_seed, 1)[numbers.start : numbers.stop]
     found = []
@@ -79,7 +76,7 @@ def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
 
 
 def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
-    """The optimum, its terms over time (d), and the alternation (c)."""
+    """Return the optimum, its terms over time (d), and the alternation (c)."""
     task, unfolding = _task(p, ecg)
     stimuli = task.stimuli
     with look.expansion_judged_elsewhere():
@@ -104,7 +101,7 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
 
 
 def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) -> dict:
-    """Panel (b): readout values of some test series, simulated and at O(α)."""
+    """Return panel (b): readout values of some test series, simulated and at O(α)."""
     task, unfolding = _task(p, ecg)
     X = task.X_test[numbers.start : numbers.stop]
     u, v = np.array(best["u"]), np.array(best["v"])
@@ -114,13 +111,13 @@ def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) 
 
 def compute(run: Run) -> dict:
     p, ecg = run.parameters, run.ecg
-    best = run.map("optimum", partial(optimum, p, ecg), [0])[0]
+    best = run.map("optimum", optimum, [0], p, ecg)[0]
     some = chunks(p.n_random, p.chunk)
-    parts = run.map("random projections", partial(random_part, p, ecg), some)
+    parts = run.map("random projections", random_part, some, p, ecg)
     drawn = [one for part in parts for one in part]
     signs = _task(p, ecg)[0].signs
     some = chunks(len(signs), 256)
-    simulated = run.map("simulation", partial(simulated_part, p, ecg, best), some)
+    simulated = run.map("simulation", simulated_part, some, p, ecg, best)
     parts = ([part[key] for part in simulated] for key in ("z", "first_order"))
     z, close = map(np.concatenate, parts)
     accuracies = np.array([one["accuracy"] for one in drawn])
@@ -143,8 +140,7 @@ def compute(run: Run) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(9.6, 6.4)
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure, ((a, b), (c, d)) = look.sheet(9.6, 6.4, 2, 2)
     b.sharex(a)
     edges, optimised = numbers["edges"], numbers["optimised"]
     for key, colour, hatch, label in (

@@ -5,8 +5,6 @@ Every figure is a module: its title and caption as docstring, its `Parameters`, 
 JSON file of all its numbers and of the parameters and versions that made them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json
@@ -16,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +73,7 @@ class Paper:
         return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
 
     def projections(self, n_vectors: int, *seed: int) -> np.ndarray:
-        """Random input projections of the stream ``seed``, (n_vectors, n_neurons)."""
+        """Return random projections of the stream ``seed``, (n_vectors, n_neurons)."""
         return unit_vectors(np.random.default_rng(seed), n_vectors, self.n_neurons)
 
 
@@ -96,7 +94,7 @@ class OnHeartbeats(Paper):
 
 
 class Heartbeats:
-    """Return training stimuli, test series and their signs of ECG5000."""
+    """Training stimuli, test series and their signs of ECG5000."""
 
     def __init__(self, ecg: BinarySplit, duration: float) -> None:
         self.stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
@@ -104,13 +102,13 @@ class Heartbeats:
         self.steps = (self.stimuli.n_steps, duration / self.stimuli.n_steps)
 
     def accuracy(self, system: Unfolding, u: Any, v: Any, X: Any = None) -> float:
-        """Accuracy in per cent on the test series, or on X instead."""
+        """Return the accuracy in per cent on the test series, or on X instead."""
         z = system.kernels(u, v).decision_values(self.X_test if X is None else X)
         return 100 * float((z * self.signs > 0).mean())
 
 
 def unit_vectors(rng: np.random.Generator, n_vectors: int, size: int) -> np.ndarray:
-    """Random directions, (n_vectors, size)."""
+    """Return random directions, (n_vectors, size)."""
     drawn = rng.standard_normal((n_vectors, size))
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
@@ -126,7 +124,7 @@ def best_readouts(
 
 
 def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
-    """max_v κ of one response R (n_steps, n_neurons) to μ (n_stimuli, n_steps) and ψ."""
+    """Return max_v κ of a response R (n_steps, n_neurons) to μ (n_stimuli, n_steps), ψ."""
     seen = np.flatnonzero(np.abs(R).max(1) > 0)
     R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
     if len(R) < R.shape[1]:
@@ -190,11 +188,12 @@ def style() -> Any:
     return drawing(_LOOK)
 
 
-def sheet(width: float, height: float) -> Any:
-    """Return an empty figure, sized in inches, without a window."""
+def sheet(width: float, height: float, *grid: int, **more: Any) -> tuple[Any, Any]:
+    """Return a figure, sized in inches, without a window, and its grid of axes if any."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots(*grid, **more) if grid else None
 
 
 def panel(
@@ -272,7 +271,7 @@ class Run:
 
     @cached_property
     def folder(self) -> Path:
-        """Folder of this run's checkpoints: these parameters, data, code and versions."""
+        """Return the folder of checkpoints, by parameters, data, code and versions."""
         sources = source_digest(Path(__file__).parents[2])
         made_by = plain([asdict(self.parameters), versions(*_PACKAGES), sources])
         digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
@@ -280,10 +279,13 @@ class Run:
             digest.update(np.ascontiguousarray(array).tobytes())
         return self.out_dir / _CHECKPOINTS / f"{self.name}-{digest.hexdigest()[:16]}"
 
-    def map(self, label: str, work: Callable[[Any], Any], items: Sequence[Any]) -> list:
-        """Results of ``work(item)`` for all items; see `greenfold.apps.runner.run_map`."""
-        named = {"label": f"{self.name}: {label}", "n_jobs": self.n_jobs}
-        return run_map(work, items, self.folder, {"run": self.folder.name}, **named)
+    def map(
+        self, label: str, work: Callable[..., Any], items: Sequence[Any], *first: Any
+    ) -> list:
+        """Return ``work(*first, item)`` for all items; see `apps.runner.run_map`."""
+        made_by = {"run": self.folder.name}
+        how: Any = {"label": f"{self.name}: {label}", "n_jobs": self.n_jobs}
+        return run_map(partial(work, *first), items, self.folder, made_by, **how)
 
     def forget(self) -> None:
         """Remove the checkpoints of this figure, of this and earlier runs."""

@@ -9,11 +9,8 @@ only in words or leaves open. Means over five networks; bars are standard deviat
 dotted line marks the paper's η = 10.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,9 +131,9 @@ def compute(run: Run) -> dict:
     by_alpha = [(seed, alpha) for seed in seeds for alpha in p.alphas]
     by_g = [(seed, g) for seed in seeds for g in p.gs]
     return {
-        "eta": run.map("η", partial(over_eta, p, ecg), list(seeds)),
-        "alpha": run.map("α", partial(over_alpha, p, ecg), by_alpha),
-        "g": run.map("g", partial(over_g, p, ecg), by_g),
+        "eta": run.map("η", over_eta, list(seeds), p, ecg),
+        "alpha": run.map("α", over_alpha, by_alpha, p, ecg),
+        "g": run.map("g", over_g, by_g, p, ecg),
     }
 
 
@@ -145,7 +142,7 @@ def _by_eta(numbers: dict, kind: str, key: str) -> np.ndarray:
 
 
 def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray:
-    """One column per value and one row per network."""
+    """Return one column per value and one row per network."""
     columns = []
     for value in values:
         chosen: list[Any] = [row for row in rows if row[key] == value]
@@ -156,8 +153,7 @@ def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(9.6, 6.6)
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure, ((a, b), (c, d)) = look.sheet(9.6, 6.6, 2, 2)
     for kind, colour in look.KINDS:
         for key, dash, label in (
             ("separation", "o-", r"distance $v^\mathsf{T}M$"),

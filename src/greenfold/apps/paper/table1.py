@@ -5,11 +5,8 @@ random *u* each), compared with the paper's (black). Orange: random *u*, blue: s
 The marks in (b) distinguish origins of the test series; the paper does not state its own.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +49,7 @@ CENTRES = {
 
 
 def archive_means(data_dir: str | Path | None) -> dict[str, np.ndarray]:
-    """Means over recordings as in the archive: five classes, not balanced."""
+    """Return means over recordings as in the archive: five classes, not balanced."""
     train, test = (
         np.asarray(load_dataset("ECG5000", split, data_dir=data_dir)[0])
         for split in ("train", "test")
@@ -99,8 +96,8 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
 def compute(run: Run) -> dict:
     p = run.parameters
     origins = archive_means(run.data_dir)
-    work = partial(one_network, p, run.ecg, origins)
-    networks = run.map("networks", work, range(p.n_networks))
+    seeds = range(p.n_networks)
+    networks = run.map("networks", one_network, seeds, p, run.ecg, origins)
     cells = {cell: {} for cell in PAPER}
     quantities = {"kappa": "kappa"} | {f"accuracy, {c}": c for c in CENTRES}
     for (cell, entry), (name, key) in itertools.product(cells.items(), quantities.items()):
@@ -156,10 +153,9 @@ _MARKS = {
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """Draw the table: every cell as a point, with the paper's."""
-    figure = look.sheet(10.4, 5.4)
+    figure, (a, b) = look.sheet(10.4, 5.4, 1, 2)
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)  # the numbers are between the panels
-    a, b = figure.subplots(1, 2)
     accuracies = [(f"accuracy, {centre}", *mark) for centre, mark in _MARKS.items()]
     below = {"bbox_to_anchor": (0.0, -0.14), "borderaxespad": 0.0}
     for axes, name, title, x, digits, series in (

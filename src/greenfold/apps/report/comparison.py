@@ -1,7 +1,5 @@
 """Compare random with solved projections, and linear with non-linear networks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Figures contain no text of the user: names of classes and data sets are in HTML 
 to them, where they are escaped and any script can be displayed.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator, Sequence

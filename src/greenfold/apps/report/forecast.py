@@ -1,7 +1,5 @@
 """Compare forecasts with random and solved input weights, and write the page."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ class ForecastStudy:
 
     @property
     def unit(self) -> str:
-        """Unit of the times."""
+        """Return the unit of the times."""
         return "steps" if self.dt is None else "time units"
 
     def time(self, steps: Any) -> Any:

@@ -1,7 +1,5 @@
 """The pages of a fit and of a mask: one HTML file each, which works offline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.resources import files
@@ -174,36 +172,20 @@ def write_mask_page(
     Parameters
     ----------
     path : str or Path
-    study : MaskStudy
+    study, device : MaskStudy, MeasuredResponse
         See `greenfold.analysis.study_mask`.
-    device : MeasuredResponse
-        The fitted device.
-    name : str
-        The heading.
-    rows : sequence of (str, str)
-        Names and values of the table.
+    name, command : str
+        The heading, and the command that made the page.
+    rows, notes : sequences of (str, str) and of str
+        Names and values of the table, and sentences below it.
     inputs : sequence of str, optional
         Names of the device's inputs.
-    notes : sequence of str
-        Sentences below the table.
-    command : str
-        The command that made the page.
     """
     with needs("A page", "report"):
         from . import figures
     values = study.values.reshape(device.n_inputs, -1)
     names = list(inputs or (f"input {i}" for i in range(device.n_inputs)))
-    text = fill_page(
-        "mask",
-        name=name,
-        study=study,
-        best=study.projections,
-        interval=study.interval,
-        fitted=device.fitted,
-        rows=rows,
-        notes=notes,
-        entries=list(zip(names, values.tolist(), strict=True)),
-        pictures=[figures.mask_margins(study), figures.mask_values(values)],
-        command=command,
-    )
-    return write_page(path, text)
+    shown: Any = {"study": study, "fitted": device.fitted, "rows": rows, "notes": notes}
+    shown["entries"] = list(zip(names, values.tolist(), strict=True))
+    shown["pictures"] = [figures.mask_margins(study), figures.mask_values(values)]
+    return write_page(path, fill_page("mask", name=name, command=command, **shown))

@@ -1,12 +1,17 @@
-"""The margin classifier: a reservoir with solved input projection and readout."""
+"""The margin classifier: a reservoir with solved input projection and readout.
+
+Each comparison of a class with the rest is a `Head`, with its own origin, projections and
+kernel; `ReservoirClassifier` solves them and decides between them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
-from ..._base.arrays import content_hashes, exponent, in_chunks
+from ..._base.arrays import exponent, in_chunks, to_host
 from ..._base.calls import (
     display,
     rows_of_estimator,
@@ -28,14 +33,20 @@ from ..._base.calls import (
     watched,
     with_few_threads,
 )
+from ..._base.printing import Shown
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ...devices.noise import covariance
 from ...dynamics.dynamics import Dynamics
-from ...math.covariances import ClassMoments, Factored
+from ...math.covariances import ClassMoments
 from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
 from ...networks.reservoir import RESERVOIR, Reservoir
-from ...optimizers.run import foretell
+from ...optimizers import certified as convex
+from ...optimizers.bounds import AMPLIFIED
+from ...optimizers.linear import Candidate, LinearProblem, ascend
+from ...optimizers.result import Projections
+from ...optimizers.run import foretell, optimize
+from ...optimizers.shared import SharedProblem, solve_shared
 from ...stimuli.base import Series
 from ...stimuli.chunks import (
     by_chunks,
@@ -46,13 +57,17 @@ from ...stimuli.chunks import (
     small_codes,
 )
 from ...stimuli.frame import (
+    STREAM,
+    ClassStream,
     Frame,
+    StreamSample,
     frame_in_chunks,
-    frame_of_classes,
     frame_with_series,
     frames_of,
 )
-from ...unfolding.unfolding import unfold
+from ...unfolding.kernel import KERNEL, Kernel
+from ...unfolding.unfolding import Unfolding, unfold
+from ...validity import Validity
 from ..base import (
     CLASS_WEIGHT,
     N_JOBS,
@@ -69,7 +84,6 @@ from ..base import (
     make_network,
 )
 from ..series import match_shape, read_labelled, read_labels, read_series
-from .heads import HEAD, Head, Solved, read_out, share_input, solve_head
 
 __all__ = ["ModelFileError", "ReservoirClassifier", "class_weights", "noisy_accuracy"]
 
@@ -81,132 +95,203 @@ _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
 _GROWTH = 1.5
 #: Tolerated error of a state of the integrated network, relative to the largest.
 _STATE_ERROR = 1e-5
-#: Number of series that a stream keeps; each class gets its share, and at least a few.
-SIZE = 1000
-_FEWEST = 20
+#: Evaluations of the quick ascent, and the relative change of κ per step at which it stops:
+#: finer changes do not affect predictions.
+_EVALUATIONS = 100
+_TOLERANCE = 1e-6
+#: Number of starts with an integrated network: the linear optimum with both signs.
+_STARTS = 2
+
+#: The systems that a classifier solves and reads.
+Solved: TypeAlias = Unfolding | Dynamics
 
 
-@dataclass(frozen=True, eq=False)
-class StreamSample:
-    """A sample of the series of a stream, drawn evenly from each class as it grows.
+@dataclass(frozen=True, eq=False, repr=False)
+class Head(Shown):
+    """A fitted comparison: its coordinates, projections and kernel."""
 
-    The key of a series is a hash of its values in any unit, and each class keeps the series
-    with the smallest keys: at any time a uniform sample of its distinct series, whatever
-    their order. Copies count as one series with their total weight. Classes have equal
-    places, so that a rare class is not lost. ``seen`` counts the series of each class, kept
-    or not; ``seed`` seeds the hash.
+    #: Those of its `Frame`, in the units of the series as given.
+    centre: np.ndarray
+    scale: float
+    #: (n_neurons, n_channels) and (n_neurons,).
+    u: np.ndarray
+    v: np.ndarray
+    #: None beyond the orders that plain kernels can hold.
+    kernel: Kernel | None
+    #: κ, and a proven upper bound over all projections (NaN if there is none).
+    soft_margin: float
+    bound: float
+    n_iter: int
+    validity: Validity | None = None
+    #: Sub-steps per step of an integrated network: those that its tolerance required on the
+    #: training series. None for an unfolded network.
+    n_sub: int | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"soft_margin": self.soft_margin, "bound": self.bound}
+        return {**facts, "scale": self.scale, "u": self.u.shape, "kernel": self.kernel}
+
+    def states(self, series: Series, system: Solved) -> np.ndarray:
+        """Network states (n_cases, n_neurons)."""
+        X = series.to_network(self.centre, self.scale)
+        if isinstance(system, Dynamics):
+            return to_host(system.states(X, self.u, n_sub=self.n_sub))
+        return to_host(system.states(X, self.u))
+
+
+_SUB_STEPS = codec.Plain(
+    "a number of sub-steps up to 10,000", lambda x: type(x) is int and 1 <= x <= 10_000
+)
+HEAD = codec.Object(
+    Head,
+    centre=codec.Numbers("channels", "steps"),
+    scale=codec.NUMBER,
+    u=codec.Numbers("neurons", "channels"),
+    v=codec.Numbers("neurons"),
+    kernel=codec.Maybe(KERNEL),
+    soft_margin=codec.NUMBER,
+    validity=codec.Maybe(codec.Object(Validity)),
+    n_sub=codec.Maybe(_SUB_STEPS),
+)
+
+
+def solve_head(
+    system: Solved,
+    frame: Frame,
+    eta: float,
+    u: np.ndarray | None,
+    *,
+    certify: bool,
+    seed: int,
+) -> Head:
+    """Solve one comparison, keeping ``u`` (n_neurons, n_channels) if it is given.
+
+    With ``certify`` the gap to the upper bound is closed (order 0). Beyond order 0 the
+    frame must have its series, and ``seed`` draws the random starts.
     """
+    n_sub = kernel = validity = None
+    if isinstance(system, Dynamics):
+        own = system.with_tol(system.tol)  # records its own error; heads run in threads
+        found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
+        assert own.step_error is not None
+        n_sub = own.step_error.n_sub
+    elif system.order:
+        found = optimize(system, frame.stimuli, eta, u=u, rng=seed)
+    elif certify and u is None:
+        found = optimize(system, frame.stimuli, eta)
+    else:
+        found = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
+    if isinstance(found, Projections):
+        found.raise_if_interrupted()
+        soft_margin, n_iter, validity = found.soft_margin, found.n_iter, found.validity
+    else:
+        soft_margin, n_iter = found.margin.value, len(found.history)
+    bound = None if isinstance(system, Dynamics) else found.upper_bound
+    projection = found.u.reshape(system.n_neurons, -1)
+    if isinstance(system, Unfolding) and system.has_kernels:
+        kernel = system.kernels(projection, found.v)
+    return Head(
+        centre=frame.centre,
+        scale=frame.scale,
+        u=projection,
+        v=found.v,
+        kernel=kernel,
+        soft_margin=soft_margin,
+        bound=np.nan if bound is None else bound,
+        n_iter=max(1, n_iter),
+        validity=validity,
+        n_sub=n_sub,
+    )
 
-    values: np.ndarray  # (n_kept, n_channels, n_steps)
-    codes: np.ndarray
-    weights: np.ndarray
-    keys: np.ndarray
-    seen: np.ndarray
-    seed: int
 
-    @classmethod
-    def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> StreamSample:
-        """The sample before the first series."""
-        none, codes = np.zeros(0), np.zeros(0, dtype=int)
-        seen = np.zeros(n_classes, dtype=int)
-        return cls(np.zeros((0, *shape)), codes, none, none, seen, seed)
+def share_input(
+    system: Unfolding, frames: list[Frame], eta: float, alone: list[Head], *, certify: bool
+) -> tuple[list[Head], float]:
+    """Solve all comparisons with one input projection (order 0); return heads and a bound.
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether no series had to be dropped."""
-        return len(self.codes) == self.seen.sum()
-
-    def add(self, values: Any, codes: np.ndarray, weights: np.ndarray) -> StreamSample:
-        """The sample after another batch."""
-        own = np.asarray(values, dtype=np.float64)
-        unit = exponent(own, (1, 2))[:, None, None]
-        keys = content_hashes(np.ldexp(own, -unit), self.seed) / 2.0**64
-        seen = np.bincount(codes, minlength=len(self.seen))
-        return self.merge(StreamSample(values, codes, weights, keys, seen, self.seed))
-
-    def merge(self, other: StreamSample) -> StreamSample:
-        """The sample of both streams, this one first."""
-        values, codes, weights, keys = (
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("values", "codes", "weights", "keys")
+    No u has a larger sum of soft margins than the bound. ``alone`` holds the heads solved
+    each with its own u; they are the starts, and their bounds are kept.
+    """
+    problem = SharedProblem(
+        tuple(LinearProblem(system.maps, frame.stimuli, eta) for frame in frames)
+    )
+    separate = sum(head.bound for head in alone)
+    found = solve_shared(problem, [head.u for head in alone], separate, certify=certify)
+    heads = [
+        replace(
+            head,
+            u=found.u,
+            v=v,
+            kernel=system.kernels(found.u, v),
+            soft_margin=margin.value,
+            bound=max(head.bound, margin.value),
+            n_iter=max(1, found.n_iter),
         )
-        places = max(_FEWEST, SIZE // len(self.seen))
-        kept = np.zeros(len(keys), dtype=bool)
-        for c in range(len(self.seen)):
-            own = np.flatnonzero(codes == c)
-            own = own[np.argsort(keys[own], kind="stable")]
-            same = np.append(False, keys[own[1:]] == keys[own[:-1]])[: len(own)]
-            for at in np.flatnonzero(same):
-                same[at] = np.array_equal(values[own[at]], values[own[at - 1]])
-            first = own[~same]
-            weights[first] = np.bincount(np.cumsum(~same) - 1, weights[own])
-            kept[first[:places]] = True
-        rows = values[kept], codes[kept], weights[kept], keys[kept]
-        return StreamSample(*rows, self.seen + other.seen, self.seed)
-
-    def standing_for(self, totals: np.ndarray) -> np.ndarray:
-        """Weights that make the sample represent classes of these total weights."""
-        kept = np.bincount(self.codes, self.weights, minlength=len(self.seen))
-        return self.weights * (totals / np.maximum(kept, np.finfo(float).tiny))[self.codes]
+        for head, v, margin in zip(alone, found.V.T, found.margins, strict=True)
+    ]
+    return heads, found.bound
 
 
-@dataclass(eq=False)
-class ClassStream:
-    """Moments of each class and a sample of the series, batch by batch."""
+def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> Candidate:
+    """Ascend from the best atom, and bound κ from two more atoms.
 
-    moments: list[ClassMoments]
-    sample: StreamSample
-    #: The number of series at the last choice of η; 0 before.
-    chosen_at: int = 0
+    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a. It is taken at the kernel
+    found and at its best multiple, which is closer if the relaxation is not tight.
+    """
+    mu = problem.stimuli.mu
+    bound, start, _ = problem.best_atom(mu)
+    if u is not None or not mu.any():
+        u = start if u is None else u / np.linalg.norm(u)
+        best = Candidate(u, *problem.best_readout(u), "solved")
+    else:
+        best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
+        if problem.growth > AMPLIFIED:
+            best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
+        best.raise_if_interrupted()
+    v, kernel = best.v, problem.kernel(best.u, best.v)
+    margin = problem.margin_of_kernel(kernel, v)
+    multiples = {1.0}
+    if margin.variance > 0:
+        multiples.add(min(1.0, max(0.0, margin.separation / (2 * margin.variance))))
+    for factor in multiples:
+        a = factor * kernel
+        d = problem.gradient_at(a)
+        sigma, _, _ = problem.best_atom(d)
+        bound = min(bound, problem.margin_of_kernel(a, v).value + sigma - float(d @ a))
+    return replace(best, upper_bound=max(bound, best.margin.value))
 
-    @classmethod
-    def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:
-        """The stream before the first series; ``shape`` is (n_channels, n_steps)."""
-        size = shape[0] * shape[1]
-        moments = [ClassMoments.empty(size) for _ in range(n_classes)]
-        return cls(moments, StreamSample.empty(n_classes, shape, seed))
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of channels and steps of the series."""
-        return self.sample.values.shape[1], self.sample.values.shape[2]
+def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
+    """Readout values (n_cases, n_heads) of series in their original units.
 
-    @property
-    def counts(self) -> np.ndarray:
-        """Weight of the series of each class so far; their number, if unweighted."""
-        return np.array([part.count for part in self.moments])
+    One product serves all heads with linear kernels. ``system`` returns the network, which
+    runs once per head without a kernel.
+    """
+    kernels: list[Any] = [head.kernel for head in heads]
+    if any(kernel is None or kernel.quadratic is not None for kernel in kernels):
+        values = [
+            head.states(series, system()) @ head.v
+            if head.kernel is None
+            else head.kernel.decision_values(series.moved(head.centre, head.scale))
+            for head in heads
+        ]
+        return np.stack(values, axis=1)
+    weights, origin = _linear_rows(heads)
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
+        Z = series.values.reshape(len(series), -1) @ weights.reshape(len(heads), -1).T
+    check.finite_result(Z, np)
+    if series.present is None:
+        return Z - origin.sum(axis=(1, 2))
+    return Z - series.present @ origin.sum(axis=1).T
 
-    @property
-    def n_seen(self) -> int:
-        """Number of series so far, with positive weights."""
-        return int(self.sample.seen.sum())
 
-    def add(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
-        """Add series of classes 0, 1, … with their positive weights."""
-        plain = bool((weights == 1).all())
-        for c in np.unique(codes).tolist():
-            rows = np.flatnonzero(codes == c)
-            part = ClassMoments.of(series.values, rows, None if plain else weights[rows])
-            self.moments[c] = self.moments[c].merge(part)
-        self.sample = self.sample.add(series.values, codes, weights)
+def _linear_rows(heads: list[Head]) -> tuple[np.ndarray, np.ndarray]:
+    """Factors of each value in the readout of linear heads, and what each subtracts.
 
-    def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
-        """The series of the sample, their classes, and weights to represent all."""
-        sample = self.sample
-        return Series(sample.values), sample.codes, sample.standing_for(self.counts)
-
-    def frame(self, c: int, class_weights: np.ndarray, scaling: float | None) -> Frame:
-        """Frame of class ``c`` against the rest."""
-        return frame_of_classes(self.moments, c, class_weights, self.shape, scaling)
-
-    def clouds(self, heads: list[Head], class_weights: np.ndarray) -> Clouds:
-        """Clouds of the readout values of linear heads, in the unit of the stream."""
-        rows = [head.kernel.linear * head.scale for head in heads if head.kernel]
-        A = np.stack(rows).reshape(len(heads), -1)
-        origin = (A * np.stack([head.centre.ravel() for head in heads])).sum(1)
-        scatter = np.sum([A @ part.scatter @ A.T for part in self.moments], axis=0)
-        means = np.stack([A @ part.mean - origin for part in self.moments])
-        return Clouds.of_scatter(means, scatter, self.counts, class_weights)
+    Both are (n_heads, n_channels, n_steps).
+    """
+    rows = np.stack([head.kernel.linear * head.scale for head in heads if head.kernel])
+    return rows, rows * np.stack([head.centre for head in heads])
 
 
 class _Labelled(NamedTuple):
@@ -538,7 +623,8 @@ class ReservoirClassifier(
             stream.chosen_at = stream.n_seen
         frames = [stream.frame(c, per_class, self.input_scaling) for c in self.compared_]
         heads = self._solve(frames)
-        self._settle(heads, stream.clouds(heads, per_class))
+        rows, origin = (one.reshape(len(heads), -1) for one in _linear_rows(heads))
+        self._settle(heads, stream.clouds(rows, origin.sum(1), per_class))
 
     def _fit_chunks(self, X: Any, y: Any) -> None:
         """Fit series that are not in memory, from sums computed where they are."""
@@ -633,6 +719,7 @@ class ReservoirClassifier(
         """
         self.eta_ = FALLBACK if self.eta == "cv" else float(self.eta)
         folds = Folds(
+            self.unfolding_.maps,
             *sample,
             self._fold_seed,
             u=self._kept,
@@ -648,13 +735,15 @@ class ReservoirClassifier(
         if self.tau == "auto":
 
             def score(reservoir: Reservoir) -> float:
-                found = cross_validate(self._unfold(reservoir).maps, folds, etas)
+                system = self._unfold(reservoir).maps
+                found = cross_validate(replace(folds, system=system), etas)
                 return round(float(found.score.max()), 6)  # ignore rounding
 
             tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
             self.reservoir_ = max(tried, key=score)  # the first among equals
             vars(self).pop("_unfolding_", None)
-        found = cross_validate(self.unfolding_.maps, folds, etas)
+            folds = replace(folds, system=self.unfolding_.maps)
+        found = cross_validate(folds, etas)
         self.calibration_ = found.calibration
         if self.eta == "cv":
             self.eta_scores_, self.eta_ = found, found.best
@@ -966,78 +1055,6 @@ def _read(
         np.asarray(checked_chunk(X, first, shape), dtype=np.float64), -exponent
     )
     return read_out(heads, lambda: system, Series(values))
-
-
-def _taken_moments(part: ClassMoments) -> dict[str, Any]:
-    taken = {"count": part.count, "mean": part.mean, "factor": None, "scatter": None}
-    if isinstance(part.scatter, Factored):
-        return {**taken, "factor": part.scatter.factor}
-    # Symmetric: save one half.
-    return {**taken, "scatter": part.scatter[np.triu_indices(len(part.mean))]}
-
-
-def _made_moments(
-    count: float, mean: np.ndarray, factor: np.ndarray | None, scatter: np.ndarray | None
-) -> ClassMoments:
-    if factor is not None:
-        return ClassMoments(count, mean, Factored(factor))
-    upper = np.triu_indices(len(mean))
-    if scatter is None or len(scatter) != len(upper[0]):
-        refuse("its class moments have no scatter, or one of the wrong size.")
-    whole = np.zeros((len(mean), len(mean)))
-    whole[upper] = whole.T[upper] = scatter
-    return ClassMoments(count, mean, whole)
-
-
-def _taken_stream(stream: ClassStream) -> dict[str, Any]:
-    # The moments of a complete sample are computed again from it.
-    moments = None if stream.sample.is_whole else stream.moments
-    return {"sample": stream.sample, "moments": moments, "chosen_at": stream.chosen_at}
-
-
-def _made_stream(
-    sample: StreamSample, moments: list[ClassMoments] | None, chosen_at: int
-) -> ClassStream:
-    codes, n_classes = sample.codes, len(sample.seen)
-    if codes.dtype.kind not in "iu" or not np.isin(codes, np.arange(n_classes)).all():
-        refuse("its sample of series has unknown classes.")
-    kept = np.bincount(codes, minlength=n_classes)
-    if sample.seed < 0 or (kept > sample.seen).any() or not len(codes):
-        refuse("its sample of series is inconsistent.")
-    if sample.is_whole:
-        stream = ClassStream.empty(n_classes, sample.values.shape[1:], sample.seed)
-        stream.add(Series(sample.values), codes, sample.weights)
-        return ClassStream(stream.moments, sample, chosen_at)
-    counts = [] if moments is None else [part.count for part in moments]
-    if moments is None or min(counts) < 0 or not any(counts):
-        refuse("its class moments are missing, or have negative counts.")
-    return ClassStream(moments, sample, chosen_at)
-
-
-_VALUES = ("channels", "steps")
-_MOMENTS = codec.Object(
-    _made_moments,
-    _taken_moments,
-    count=codec.NUMBER,
-    mean=codec.Numbers(_VALUES),
-    factor=codec.Maybe(codec.Numbers(_VALUES, None)),
-    scatter=codec.Maybe(codec.Numbers(None)),
-)
-_SAMPLE = codec.Object(
-    StreamSample,
-    values=codec.Numbers("kept", "channels", "steps"),
-    codes=codec.Numbers("kept"),
-    weights=codec.Numbers("kept", positive=True),
-    keys=codec.Numbers("kept"),
-    seen=codec.Numbers("classes"),
-)
-STREAM = codec.Object(
-    _made_stream,
-    _taken_stream,
-    sample=_SAMPLE,
-    moments=codec.Maybe(codec.Several(_MOMENTS, "classes")),
-    chosen_at=codec.INTEGER,
-)
 
 
 def _finish(made: ReservoirClassifier) -> None:

@@ -341,24 +341,22 @@ class PooledReservoirClassifier(
         if len(used) < len(given):
             series, labels, given = series.take(used), labels[used], given[used]
         codes = self._encode(labels)
-        n_classes, weights, several = len(self.classes_), None, False
+        n_classes = len(self.classes_)
         if len(series) <= DUAL_CASES:
             # Copies of a series are one of their weight, in an order of their content.
             same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
             both = same * n_classes + codes
             _, first, copy = np.unique(both, return_index=True, return_inverse=True)
-            several, given = len(first) < len(both), np.bincount(copy.ravel(), given)
+            given = np.bincount(copy.ravel(), given)
             series, codes, used = series.take(first), codes[first], used[first]
-        if several or self.class_weight is not None or sample_weight is not None:
-            totals = np.bincount(codes, given)
-            weights = given * class_weights(self, self.classes_, totals)[codes]
+        totals = np.bincount(codes, given)
+        weights = given * class_weights(self, self.classes_, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
         head, _, cases, held_out = self._fit_head(series, targets, weights)
-        own = None if weights is None else weights[cases]
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
-        self.slope_ = fit_slope(each, codes[cases], own)
+        self.slope_ = fit_slope(each, codes[cases], weights[cases])
         order = np.argsort(used[cases])  # as the series were given
         held_out, self.held_out_cases_ = held_out[order], used[cases][order]
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out

@@ -175,8 +175,9 @@ def fit_head(
     more than `DUAL_CASES` series into parts.
     """
     n, features = len(series), _Features(made, [], n_jobs)
+    omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     if n > DUAL_CASES:
-        return _fit_parts(features, series, targets, weights, seed)
+        return _fit_parts(features, series, targets, omega, seed)
     keep = 4 * n * sum(made.widths) <= KEPT_BYTES
     gram, kept = np.zeros((n, n)), []
     for scale in range(len(made.widths)):
@@ -187,9 +188,8 @@ def fit_head(
         if keep:
             kept.append(block)
         del block
-    solution = solve_ridge(gram, targets, weights)
+    solution = solve_ridge(gram, targets, omega)
     blocks = kept if keep else features.blocks(series)
-    omega = np.ones(n) if weights is None else weights
     intercept, coefficients = _weigh(blocks, solution.dual, targets, omega)
     head = features.head(coefficients, intercept)
     return HeadFit(head, solution.penalty, np.arange(n), solution.held_out)
@@ -245,11 +245,9 @@ def _weigh(
 
 
 def _fit_parts(
-    features: _Features, series: Collection, targets: Any, weights: Any, seed: int
+    features: _Features, series: Collection, targets: Any, omega: np.ndarray, seed: int
 ) -> HeadFit:
-    n = len(series)
-    omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = series.order[np.random.default_rng(seed).permutation(n)]
+    order = series.order[np.random.default_rng(seed).permutation(len(series))]
     cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
     n_parts = max(2, round(len(others) / PART_CASES))
     parts = [np.sort(part) for part in np.array_split(others, n_parts)]
