@@ -2,5 +2,5 @@
 document.addEventListener("click", ({ target }) => {
   const image = target.closest(".bd-article figure img, .bd-article .cell_output img");
   if (!image || image.closest("a") || !matchMedia("(max-width: 600px)").matches) return;
-  image.closest("figure, .output").classList.toggle("enlarged");
+  image.closest("figure, .cell_output").classList.toggle("enlarged");
 });
