@@ -200,7 +200,7 @@ def run(rounds: int) -> Report:
     below = sum(bool(row["delivered"] < row["low"]) for row in told)
     table.append(
         Row(
-            "the same for non-linear devices with a slow drive",
+            "delivered κ inside it, non-linear devices with a slow drive",
             100 * len(inside) / len(told),
             "%",
             "≥ 95 %",
