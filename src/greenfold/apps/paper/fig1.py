@@ -5,7 +5,7 @@ width of a line is its weight. (b) Series of two classes (thin) with their means
 the classes differ mainly in the size of their fluctuations. (c) Responses of the simulated
 network over time, along the readout and along the direction across it in which the clouds
 extend furthest; only these two of 100 dimensions are shown. The grey sheet marks the
-readout time *T*, at which the states form clouds; the black line on it is the decision
+readout time *T*, at which the states form clouds; the straight line on it is the decision
 plane, the darker band its margin. The paper's Fig. 1 is a sketch without values; the values
 here are ours.
 """

@@ -1,7 +1,7 @@
 """Fig. 4: network states on ECG5000.
 
 (a) States of 4332 heartbeats along the readout for random *u* at first order in α: mean
-over 50 projections (filled), the best (light outline) and the worst of them (dark). (b)
+over 50 projections (filled), the best and the worst of them (outlines). (b)
 The same for the solved *u*, simulated. (c) Distance and covariance term of the soft margin
 over the first ten rounds of the paper's alternation; their difference (grey) is the soft
 margin. (d) Both terms over time for the solved *u* and *v*, grey where the soft margin is

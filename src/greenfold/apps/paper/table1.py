@@ -1,8 +1,9 @@
 """Table 1: soft margin and accuracy on ECG5000.
 
 Soft margin and accuracy on ECG5000, mean and standard deviation over 20 networks (and 50
-random *u* each), compared with the paper's (black). Orange: random *u*, blue: solved *u*.
-The marks in (b) distinguish origins of the test series; the paper does not state its own.
+random *u* each), compared with the paper's (diamonds). Orange: random *u*, blue: solved
+*u*. The marks in (b) distinguish origins of the test series; the paper does not state its
+own.
 """
 
 import itertools
@@ -220,10 +221,10 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     gain = numbers["gain_of_nonlinearity"]
     return [
         *lines,
-        f"the paper does not state the origin; an origin {numbers['centres'][nearest]} "
-        f"comes closest to both of its rows, within {away[nearest]:.1f} points (the next "
-        f"best: within {sorted(away.values())[1]:.1f}). This is a likely explanation of "
-        "the accuracies, but not an exact one",
+        "the paper does not state the origin. Closest to both of its rows, within "
+        f"{away[nearest]:.1f} points, is one {numbers['centres'][nearest]} (the next best: "
+        f"within {sorted(away.values())[1]:.1f}). This is a likely explanation of the "
+        "accuracies, but not an exact one",
         f"non-linear − linear optimum: {gain['mean']:+.4f} ± {gain['s.d.']:.4f}; "
         f"‖μ‖²/√(μᵀψμ) {numbers['separability']:.2f} (paper 2.6); linear optima certified "
         f"to a relative gap of {numbers['largest_gap']:.1e}",
