@@ -181,8 +181,8 @@ def published() -> list[str]:
         f"valid {lorenz[0]:.2f} (N = 50) and {lorenz[1]:.2f} (N = 100) times as long on "
         f"Lorenz and {mackey[0]:.2f} and {mackey[1]:.2f} times as long on Mackey–Glass "
         "(`docs/_benchmarks/forecast.json`)",
-        f"on {dysts['value']:.0f} of 20 chaotic systems from dysts [@gilpin2021]; the median "
-        f"ratio of the two valid times is {dysts['detail']['median_ratio']:.1f} "
+        f"on {dysts['value']:.0f} of 20 chaotic systems from dysts [@gilpin2021]; the "
+        f"median ratio of the two valid times is {dysts['detail']['median_ratio']:.1f} "
         "(`docs/_benchmarks/forecast-systems.json`)",
         f"falls to {narma[0]:.2f} (N = 50) and {narma[1]:.2f} (N = 100) of the error",
         f"loses {echo['random_loses_points']:.1f} points of accuracy to noise with random "
@@ -301,7 +301,7 @@ def test_the_page_on_networks_says_what_the_study_found():
         if (r["architecture"], r["inside"], r["neurons"], r["g"], r["tau"])
         == ("random", "0.0", "50", "0.97", "0.125")
     ]
-    assert f"({np.mean(fast):.2f} against {kappa['legendre']:.2f})" in text
+    assert f"({np.mean(fast):.2f} compared with {kappa['legendre']:.2f})" in text
     few = [row("reservoirs", f"few series: {start}")["detail"] for start in ("κ*", "κ of")]
     (start, end), (held, lost_there) = ([d["before"], d["after"]] for d in few)
     assert f"rises from {start:.2f} to {end:.2f} while" in text
