@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from . import options, show
 from .options import REPORT, WORDS, Answer, arg, command, opt
 
@@ -33,7 +31,8 @@ def forecast(
     what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
-        or .parquet; a column named time gives the step. Or lorenz or mackey-glass, which
+        or .parquet; a column named time gives the step, and columns with text are left out.
+        Or lorenz or mackey-glass, which
         are built in.
     steps : Number of steps to forecast.
     columns : Columns to use, or patterns ('x*'); all except the time by default.
@@ -41,11 +40,11 @@ def forecast(
     format : Format of DATA, if its suffix does not tell: csv, npz or parquet.
     neurons : Number of neurons.
     search : Number of network settings to try first; 24 is a good choice.
-    out : Write the forecast to this CSV file.
+    out : Write the forecast to this CSV file, with a band of 90 % in the columns NAME_lower
+        and NAME_upper.
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
     options.check_targets(out=out, model=model, report=report)
-    _check_apart(DATA=Path(data), out=out, model=model, report=report)
     from ..apps.report.forecast import study_forecast, write_forecast_page
 
     read = _read(data, columns, format)
@@ -94,18 +93,6 @@ def forecast(
             show.facts(written)
 
     return Answer(study.record() | written, say)
-
-
-def _check_apart(**paths: Path | None) -> None:
-    """Raise if two of the files are the same."""
-    seen: dict[Path, str] = {}
-    for name, path in paths.items():
-        if path is None:
-            continue
-        real, option = path.expanduser().resolve(), name if name == "DATA" else f"--{name}"
-        if real in seen:
-            raise typer.BadParameter(f"{option} and {seen[real]} are the same file")
-        seen[real] = option
 
 
 def _read(data: str, columns: Any, format: str | None) -> Any:
