@@ -30,6 +30,7 @@ NAMES = (
     "reservoirs",
     "nest_recording",
     "recordings",
+    "eta_choice",
     "data",
     "threads",
 )

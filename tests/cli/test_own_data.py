@@ -530,3 +530,28 @@ def test_what_unpacks_to_far_too_much_is_refused_at_once():
     refused = invoke("fit", "bomb.csv.gz", code=1).stderr
     one_sentence(refused)
     assert "unpacks to more than 64 MiB" in refused
+
+
+def test_what_is_read_is_not_written_over():
+    X, y = labelled()
+    rows = [",".join([f"c{k}", *map(str, x)]) for x, k in zip(X, y, strict=True)]
+    path = Path("beats.csv")
+    path.write_text("\n".join(rows))
+    Path("link.csv").symlink_to(path)
+    content = path.read_bytes()
+    for command, option in (
+        ("fit", "--model"),
+        ("fit", "--report"),
+        ("evaluate", "--report"),
+        ("explore", "--out"),
+    ):
+        for name in ("beats.csv", "link.csv"):
+            refused = invoke(command, "beats.csv", option, name, code=2).stderr
+            one_sentence(refused)
+            assert f"{option} and DATA" in refused
+            assert "are the same file" in refused
+    refused = invoke("fit", "beats.csv", "--model", "page.x", "--report", "page.x", code=2)
+    assert "--report and --model are the same file" in refused.stderr
+    given = "other.csv", "--test", "beats.csv", "--model", "beats.csv"
+    assert "--model and --test are the same" in invoke("fit", *given, code=2).stderr
+    assert path.read_bytes() == content

@@ -237,6 +237,23 @@ def test_outputs_before_the_drive_are_told_by_how_much(rng, n_inputs, shift):
         MeasuredResponse.fit(drive, states, n_steps=8)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_coloured_drive_is_not_taken_for_outputs_before_it(seed):
+    """Chance correlations of slow signals are large; early outputs are refused still."""
+    rng = np.random.default_rng(seed)
+    white, drive = rng.standard_normal((3000, 2)), np.zeros((3000, 2))
+    for t in range(1, 3000):
+        drive[t] = 0.9 * drive[t - 1] + 0.4 * white[t]
+    states, into = np.zeros((3000, 6)), np.eye(6)[:, :2]
+    for t in range(1, 3000):
+        turned = 0.5 * np.roll(states[t - 1], 1) + 0.4 * into @ drive[t] + 0.4
+        states[t] = 0.6 * states[t - 1] + 0.8 * (np.sin(turned) ** 2 - np.sin(0.4) ** 2)
+    states += 0.1 * states.std() * rng.standard_normal(states.shape)
+    assert MeasuredResponse.fit(drive, states, n_steps=8).G.any()
+    with pytest.raises(DataError, match=r"before .drive. comes"):
+        MeasuredResponse.fit(drive, np.roll(states, -3, axis=0), n_steps=8)
+
+
 def test_a_long_delay_is_named(rng):
     drive, states = ring_of(4, 2000, rng, shift=60)
     with pytest.raises(DataError, match="they follow most at lag 6[01]: remove that delay"):

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from . import options, show
 from .options import REPORT, WORDS, Answer, arg, command, opt
 
@@ -45,7 +43,6 @@ def forecast(
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
     options.check_targets(out=out, model=model, report=report)
-    _check_apart(DATA=Path(data), out=out, model=model, report=report)
     from ..apps.report.forecast import study_forecast, write_forecast_page
 
     read = _read(data, columns, format)
@@ -94,18 +91,6 @@ def forecast(
             show.facts(written)
 
     return Answer(study.record() | written, say)
-
-
-def _check_apart(**paths: Path | None) -> None:
-    """Raise if two of the files are the same."""
-    seen: dict[Path, str] = {}
-    for name, path in paths.items():
-        if path is None:
-            continue
-        real, option = path.expanduser().resolve(), name if name == "DATA" else f"--{name}"
-        if real in seen:
-            raise typer.BadParameter(f"{option} and {seen[real]} are the same file")
-        seen[real] = option
 
 
 def _read(data: str, columns: Any, format: str | None) -> Any:

@@ -157,6 +157,17 @@ class _Invocation:
             and self.context.get_parameter_source(one.name).name == "COMMANDLINE"
         ]
 
+    def files_read(self, *written: str) -> dict[str, str]:
+        """Return the files that the parameters name, but for those to be written."""
+        found = {}
+        for one in self.context.command.params if self.context else ():
+            value = self.context.params.get(one.name)
+            given = one.name not in written and isinstance(value, str | Path)
+            if given and os.path.isfile(value):
+                is_option = one.param_type_name == "option"
+                found[os.path.realpath(value)] = one.opts[0] if is_option else one.metavar
+        return found
+
     def refuse(self, why: str, *names: str) -> None:
         """Raise if the user typed one of the named parameters."""
         for option in self.given(*names):
@@ -479,10 +490,16 @@ def refuse_if(wrong: Any, why: str) -> None:
 
 
 def check_targets(**paths: Path | None) -> None:
-    """Raise if a file cannot be written or a page cannot be made."""
+    """Raise if a file cannot be written, is also read, or a page cannot be made."""
+    seen = invocation.files_read(*paths)
     for name, path in paths.items():
-        if path is not None:
-            _check_target(path, f"--{name}")
+        if path is None:
+            continue
+        _check_target(path, f"--{name}")
+        real = os.path.realpath(path.expanduser())
+        if not os.path.exists(real) or os.path.isfile(real):  # no pipe, no device
+            refuse_if(real in seen, f"--{name} and {seen.get(real)} are the same file")
+            seen[real] = f"--{name}"
     if paths.get("report"):
         need("matplotlib", "jinja2")
 

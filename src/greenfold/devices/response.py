@@ -49,9 +49,11 @@ _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 #: Bytes of the normal equations, and of the stored influences.
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
-_OWN_SIGNAL = "drive every input with a random signal of its own"
 #: Largest response whose squares, and results computed from it, are finite.
 _LARGEST = 1e70
+#: Number of past values that predict a drive.
+_PAST = 16
+_OWN_SIGNAL = "drive every input with a random signal of its own"
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
@@ -446,6 +448,21 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
             _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
 
 
+def _innovations(drive: np.ndarray) -> np.ndarray:
+    """What the past of each channel does not predict of it, at unit variance.
+
+    A slow drive is correlated with outputs at many lags, by its own memory and by chance.
+    """
+    n_past = min(_PAST, len(drive) // 10)
+    found = np.zeros_like(drive)
+    for k, one in enumerate(drive.T):
+        past = np.lib.stride_tricks.sliding_window_view(one, n_past + 1)
+        known, new = past[:, :-1], past[:, -1]
+        rest = new - known @ np.linalg.lstsq(known, new, rcond=1e-8)[0]
+        found[n_past:, k] = rest / max(float(rest.std()), 1e-300)
+    return found
+
+
 class _LagCorrelations:
     """Squared correlations of outputs and drive by lag, over all pairs of channels.
 
@@ -453,7 +470,7 @@ class _LagCorrelations:
     """
 
     def __init__(self, drive: np.ndarray, outputs: np.ndarray) -> None:
-        d, y = drive[:_CORRELATED], outputs[:_CORRELATED]
+        d, y = _innovations(drive[:_CORRELATED]), outputs[:_CORRELATED]
         n, size, df = len(d), 2 * len(d), drive.shape[1] * y.shape[1]
         whole, Y = np.zeros(size), np.fft.rfft(y - y.mean(0), size, axis=0)
         for one in d.T:
@@ -461,8 +478,8 @@ class _LagCorrelations:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other, and a drive that resembles its past, make the
-        # power vary more, like that of fewer channels: as many as its quartiles tell.
+        # Outputs that resemble each other make the power vary more, like that of fewer
+        # channels: as many as its quartiles tell.
         middle, upper = np.quantile(self.power, [0.5, 0.75])
         few = np.arange(1, df + 1)
         alike = few[chi2.ppf(0.75, few) * middle >= upper * chi2.median(few)]
