@@ -17,7 +17,7 @@ __all__ = ["ModelFileError", "load", "save"]
 
 
 def save(obj: Any, path: str | Path) -> None:
-    """Save an object to a file that holds no code, replaced in one step at the end.
+    """Save an object to a file without code; an existing file is replaced in one step.
 
     ``obj`` is a fitted estimator, network, MeasuredResponse, Kernel or Projections. A
     network with a custom gain is refused.

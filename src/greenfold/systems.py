@@ -160,7 +160,7 @@ class QuadraticSystem(System, Protocol):
 
 
 class Divergence(FloatingPointError):
-    """A state that grows without bound, first seen in ``step`` of ``series``."""
+    """A state that grew without bound, with the step and series where it was first seen."""
 
     def __init__(self, step: int, series: int) -> None:
         where, advice = f"step {step} of series {series}", "choose a gain that saturates"

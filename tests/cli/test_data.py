@@ -17,6 +17,8 @@ def test_named_data_sets(archive):
     }
     assert len(columns) == 1  # all values begin in one
     assert invoke("data", "path", "Tiny", *where).stdout.strip().endswith("Tiny")
+    built_in = invoke("data", "path", "synthetic-heartbeats", *where, code=2)
+    assert "is built in" in built_in.stderr
     table = invoke("evaluate", "Tiny", *where, *SMALL, "--order", 0).stdout
     assert "solved" in table
     assert "40 training and 20 test series" in table

@@ -69,7 +69,7 @@ def test_an_own_file_of_three_classes_and_long_series():
     few = explored("my.csv", *SMALL, "--classes", "c0, c2")
     assert few["sets"][0]["classes"] == ["c0", "c2"]
     text = invoke("explore", "my.csv", *SMALL, "--out", "page.html").stdout
-    assert "c0 or c1; " in text
+    assert "c0 from c1; " in text
     assert "400 steps of each series were averaged" in text.replace("\n", " ")
 
 

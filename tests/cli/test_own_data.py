@@ -497,7 +497,7 @@ def test_classes_are_chosen_alike_in_every_command():
     told = json.loads(
         invoke("fit", "three.csv", *SMALL, *few, "-m", "m.gfm", "--json").stdout
     )
-    assert (told["data"], told["classes"]) == ("three.csv, 1 or 2", [1, 2])
+    assert (told["data"], told["classes"]) == ("three.csv, classes 1 and 2", [1, 2])
     assert told["n_train"] == 40
     scored = json.loads(invoke("score", "m.gfm", "three.csv", *few, "--json").stdout)
     assert scored["n_series"] == 40

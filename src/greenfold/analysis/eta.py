@@ -301,7 +301,7 @@ def choose_eta(
     class_weight: Any = "balanced",
     rng: np.random.Generator | int | None = None,
 ) -> EtaChoice:
-    """Compare η by readout and by cross-validated accuracy (paper, "Prerequisites").
+    """Compare values of η by cross-validated accuracy (paper, "Prerequisites").
 
     Parameters
     ----------

@@ -2,12 +2,21 @@
 
 from pathlib import Path
 
-from .options import DATA_DIR, SYNTHETIC, Answer, arg, command, complete_dataset, opt
+from .options import (
+    DATA_DIR,
+    SYNTHETIC,
+    Answer,
+    arg,
+    command,
+    complete_dataset,
+    opt,
+    refuse_if,
+)
 
 NAME = arg(
     ...,
     "NAME",
-    help="Name in the UCR or UEA archive, such as ECG5000.",
+    help="Name of a data set in the UCR or UEA archive, such as ECG5000.",
     autocompletion=complete_dataset,
 )
 #: Every command takes a seed, so that scripts need not know which ones use it.
@@ -36,6 +45,7 @@ def path(name: str = NAME, data_dir: Path | None = DATA_DIR, seed: int = UNUSED)
     """Print the folder of a data set on this machine."""
     from ..datasets.archive import dataset_path
 
+    refuse_if(name == SYNTHETIC, f"{SYNTHETIC} is built in and has no folder")
     return _folder(name, dataset_path(name, data_dir))
 
 

@@ -127,10 +127,11 @@ def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
 def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
     print(f"{page.path} ({record['bytes'] / 1000:.0f} kB)")
     for one, (material, _) in zip(record["sets"], page.sets, strict=True):
-        shown = "; ".join(" or ".join(pair["classes"]) for pair in one["pairs"])
+        shown = "; ".join(" from ".join(pair["classes"]) for pair in one["pairs"])
         more = len(material.pairs()) - len(one["pairs"])
         rest = f", without a bound {more} more" if more else ""
-        print(show.printable(f"{one['name']}: solved for {shown}{rest}."), *one["thinned"])
+        told = f"{one['name']}: solved to tell {shown}{rest}."
+        print(show.printable(told), *one["thinned"])
     if not opened:
         print("No browser was found; open that file in one.")
 

@@ -139,7 +139,7 @@ def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, An
         f"under noise {row.noise:g}": noisy,
         "expansion": expansion,
         "model": model,
-        "report": report and report.absolute(),
+        "report": report,
     }
 
 

@@ -31,7 +31,8 @@ def forecast(
     what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
-        or .parquet; a column named time gives the step. Or lorenz or mackey-glass, which
+        or .parquet; a column named time gives the step, and columns with text are left out.
+        Or lorenz or mackey-glass, which
         are built in.
     steps : Number of steps to forecast.
     columns : Columns to use, or patterns ('x*'); all except the time by default.
@@ -39,7 +40,8 @@ def forecast(
     format : Format of DATA, if its suffix does not tell: csv, npz or parquet.
     neurons : Number of neurons.
     search : Number of network settings to try first; 24 is a good choice.
-    out : Write the forecast to this CSV file.
+    out : Write the forecast to this CSV file, with a band of 90 % in the columns NAME_lower
+        and NAME_upper.
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
     options.check_targets(out=out, model=model, report=report)

@@ -135,7 +135,9 @@ def name_of(data: str, classes: list[str] | None = None) -> str:
     name = "standard input" if data == _STDIN else Path(data).name
     if not classes:
         return name
-    return f"{name}, {' or '.join(classes) if len(classes) > 1 else f'{classes[0]} or not'}"
+    if len(classes) == 1:
+        return f"{name}, class {classes[0]} and the others"
+    return f"{name}, classes {', '.join(classes[:-1])} and {classes[-1]}"
 
 
 def _read(

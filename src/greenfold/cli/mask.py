@@ -107,7 +107,7 @@ def mask(
     report: Path | None = options.REPORT,
     replicates: int = opt(24, "Mask", min=10),
     draws: int = opt(20, "Mask", min=1),
-    seed: int = options.seed("Seed for random masks and splits."),
+    seed: int = options.seed("Seed for the random masks and the parts of the recording."),
     reading: Labelled = Labelled(),
 ) -> Answer:
     """Solve for the input mask of a device, from a recording of it.

@@ -30,7 +30,7 @@ def memory(
     tau: float = opt(2.0, "Network"),
     dt: float = opt(0.5, "Network"),
     steps: int | None = opt(None, "Network", min=1, show_default=False),
-    seed: int = options.seed("Seed for the network and the random u."),
+    seed: int = options.seed("Seed for the network and the random projections u."),
 ) -> Answer:
     """Compare the memory of a network for random and for solved input projections u.
 

@@ -329,7 +329,7 @@ DATA = arg(
 MODEL = arg(..., "MODEL", help="Model saved by fit.")
 JSON = opt(False, "Output", help="Print only JSON.")
 REPORT = opt(None, MAIN, help="Write a report to this HTML file.")
-JOBS = opt(None, "Output", "-j", help="Number of processes or threads.")
+JOBS = opt(None, "Output", "-j", help="Number of threads; one by default.")
 DURATION = opt(10.0, "Network", help="Duration of the longest series.")
 DATA_DIR = opt(
     None,

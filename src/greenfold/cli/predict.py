@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from . import options, show
-from .options import Answer, Labelled, Reading, command, opt, refuse_if
+from .options import Answer, Labelled, Reading, arg, command, opt, refuse_if
 
 #: Number of classes up to which the confusion table is printed; the JSON always has it.
 _MAX_CLASSES = 12
@@ -37,8 +37,9 @@ def predict(
 ) -> Answer:
     """Print the class of each series, one per line.
 
-    The series may have labels or not; labels are only used to print the accuracy. With
-    --proba, the probabilities of the classes follow, separated by tabs.
+    Labels, if there are any, are only used for the accuracy, which is printed on a terminal
+    and with --json. With --proba, the probabilities of the classes follow, separated by
+    tabs.
 
     proba : Add the probability of each class.
     labels : Whether the series have labels. By default this follows from the file, or from
@@ -91,7 +92,8 @@ def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
 
     found = load(model)
     if not isinstance(found, ReservoirClassifier | PooledReservoirClassifier):
-        raise ModelFileError(f"{model} holds a {type(found).__name__}, not a classifier.")
+        what = f"{model} holds a {type(found).__name__}, not a classifier"
+        raise ModelFileError(f"{what}: open it in Python with greenfold.load.")
     return found, {
         "keep": isinstance(found, PooledReservoirClassifier),
         "n_steps": None if found._any_length else int(found.n_features_in_),
@@ -228,10 +230,10 @@ def _show(record: dict[str, Any]) -> None:
 
 
 @command("greenfold show beats.gfm")
-def show_(model: Path = options.MODEL) -> Answer:
+def show_(model: Path = arg(..., "MODEL")) -> Answer:
     """Show what a saved model is and how it was fitted.
 
-    For any file that fit, forecast, or `save` in Python has written.
+    model : A file that fit, forecast, or `save` in Python has written.
     """
     from .._base.printing import text_of
     from ..saving import load

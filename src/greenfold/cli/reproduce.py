@@ -14,7 +14,7 @@ def reproduce(
     quick: bool = opt(False),
     redraw: bool = opt(False),
     data_dir: Path | None = options.DATA_DIR,
-    jobs: int | None = options.JOBS,
+    jobs: int | None = opt(None, "Output", "-j"),
     json: bool = options.JSON,
 ) -> Answer:
     """Reproduce the figures and tables of the paper.
@@ -25,7 +25,8 @@ def reproduce(
     names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (results beyond the
         paper); all by default.
     out : Folder for the files.
-    quick : A reduced version, seconds per figure.
+    quick : A reduced version, about half a minute per figure.
+    jobs : Number of processes; all cores by default.
     redraw : Draw again from the JSON files in the folder, without computing.
     """
     options.need("matplotlib")

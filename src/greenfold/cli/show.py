@@ -1,16 +1,19 @@
 """Tables and lines for the terminal."""
 
 import math
+import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 
 def console() -> Any:
-    """Return the console for tables; in a pipe it is plain and wide."""
+    """Return the console; in a pipe it is plain, and wide unless COLUMNS is set."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=110, no_color=True)
+    if sys.stdout.isatty():
+        return Console()
+    return Console(width=None if "COLUMNS" in os.environ else 110, no_color=True)
 
 
 def printable(text: Any) -> str:

@@ -108,8 +108,8 @@ def study(
         ECG5000:1,2.
     classes : Two classes, for every data set without its own.
     preset : Name of a built-in study: architectures.
-    config : TOML file with tables \[\[grid]], which also take inside, duration, draws and
-        random_state.
+    config : TOML file with tables \[\[grid]], which also take duration, draws, random_state
+        and inside (the intensity of noise inside the network).
     out : Folder for the results.
     table : Format of the table.
     """

@@ -37,12 +37,12 @@ def sweep(
 
     Finished results are reused and outdated ones computed again. To resume a stopped run,
     give the same command again. If a job fails, the others continue and the exit code is 1.
+    An estimator with parameters: -e 'small=PooledReservoirClassifier(n_readouts=16)'.
 
     data : Names of data sets, folders of them, or .txt files with one name per line; all
         sets of the data directory by default.
     estimators : ReservoirClassifier, PooledReservoirClassifier, MiniROCKET, ROCKET, QUANT,
-        …, any class of aeon.classification, or module:Class. With parameters:
-        'small=PooledReservoirClassifier(n_readouts=16)'. Repeat the option for several.
+        …, any class of aeon.classification, or module:Class. Repeat the option for several.
     resamples : Number of resamples, beginning with 0, the provided split; or a list such as
         0-4,7.
     out : Folder for the results.

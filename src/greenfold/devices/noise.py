@@ -19,7 +19,7 @@ _LARGEST = 1e70
 
 
 def covariance(value: Any, name: str, size: int) -> np.ndarray:
-    """Return a covariance from one standard deviation, ``size`` of them, or a matrix."""
+    """Return the covariance for one standard deviation, one per entry, or a matrix."""
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim

@@ -205,7 +205,7 @@ class _Driven:
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
-    """Count steps until forecasts leave the truth, as usual for chaotic series.
+    """Return how many steps forecasts stay close to the true series.
 
     That is the first step with a root mean squared error over the channels, the last axis,
     above 0.4 deviations (``spread``, one or one per channel); n_steps if there is none. The

@@ -155,7 +155,8 @@ class Projections(Result, kind="projections"):
         if self.noise_cost:
             costs = ", ".join(f"{k} {cost:.3g}" for k, cost in self.noise_cost.items())
             lines.append(f"of the variance, noise: {costs}")
-        lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
+        count = f"{self.n_iter} iteration{'s' * (self.n_iter != 1)}"
+        lines.append(f"{self.method}: {self.message} ({count})")
         if self.fresh_margin is not None:
             fresh = f"{self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
             lines.append(f"on fresh stimuli {fresh}")

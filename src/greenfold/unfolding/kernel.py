@@ -40,7 +40,7 @@ _PRODUCT_BYTES, _SCRATCH_BYTES = 2**28, 2**24
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel(Shown, codec.Saved, kind="kernel"):
-    """The collapsed predictor of one pair of projections."""
+    """The predictor that a network with projections u and v acts as."""
 
     #: a (n_channels, n_steps), in order of time; zero after the readout.
     linear: np.ndarray

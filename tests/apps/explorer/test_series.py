@@ -43,7 +43,7 @@ def test_many_series_are_thinned_class_by_class():
     made = prepare("many", X, y, X[:10], y[:10])
     assert len(made.codes) <= 300
     assert np.ptp(np.bincount(made.codes)) <= 1
-    assert made.thinned == [f"{len(made.codes)} of 4000 training series are on the page."]
+    assert made.thinned == [f"The page holds {len(made.codes)} of 4000 training series."]
     assert len(made.codes_test) == 10
 
 

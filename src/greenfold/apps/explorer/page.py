@@ -239,7 +239,7 @@ def _thin(
         share = max(min(2, len(members)), int(room * len(members) / len(codes)))
         kept += members[np.linspace(0, len(members) - 1, share).astype(int)].tolist()
     index = np.sort(kept)
-    thinned.append(f"{len(index)} of {len(codes)} {part} series are on the page.")
+    thinned.append(f"The page holds {len(index)} of {len(codes)} {part} series.")
     return values[index], codes[index]
 
 

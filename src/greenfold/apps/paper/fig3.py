@@ -238,8 +238,9 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         lines.append(
             f"(b) ‖μ‖ = {strength:.2f}: κ linear {first['linear']:.5f}, non-linear "
             f"{first['nonlinear']:.5f} ({min(ratios):.2f}–{max(ratios):.2f} times over "
-            f"{len(rows)} networks); simulated above linear in {kept} of {len(rows)}, in "
-            f"{kept_trusted} of the {len(trusted)} where the expansion is trustworthy; "
+            f"{len(rows)} networks); simulated above linear in {kept} of {len(rows)} "
+            f"networks, and in {kept_trusted} of {len(trusted)} with a trustworthy "
+            "expansion; "
             f"random: non-linear − linear {drawn.mean():+.1e} ± {drawn.std():.1e}"
         )
     return lines

@@ -316,7 +316,7 @@ def reproduce(
     out_dir : str or Path
         Folder for the files; created if it does not exist.
     quick : bool
-        A reduced version of the same code: a few seconds per figure.
+        A reduced version of the same code: about half a minute per figure.
     data_dir : str or Path, optional
         Folder of ECG5000; see `greenfold.datasets.load_dataset`.
     n_jobs : int, optional

@@ -42,7 +42,7 @@ PAPER = {
 #: Origin of the test series, through which the decision plane passes.
 CENTRES = {
     "half-way": "half-way between the class means of the training series",
-    "test mean": "at the mean of the test series, which 63 % normal beats pull to them",
+    "test mean": "at the mean of the test series, 63 % of them normal beats",
     "all recordings": "at the mean of all 5000 recordings, of five classes",
     "training recordings": "at the mean of the 500 training recordings, of five classes",
 }
@@ -220,10 +220,10 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     gain = numbers["gain_of_nonlinearity"]
     return [
         *lines,
-        "the paper does not state the origin; closest to both of its rows, within "
-        f"{away[nearest]:.1f} points, is that {numbers['centres'][nearest]} (the next "
-        f"best: within {sorted(away.values())[1]:.1f}): a likely explanation of the "
-        "accuracies, but not an exact one",
+        f"the paper does not state the origin; an origin {numbers['centres'][nearest]} "
+        f"comes closest to both of its rows, within {away[nearest]:.1f} points (the next "
+        f"best: within {sorted(away.values())[1]:.1f}). This is a likely explanation of "
+        "the accuracies, but not an exact one",
         f"non-linear − linear optimum: {gain['mean']:+.4f} ± {gain['s.d.']:.4f}; "
         f"‖μ‖²/√(μᵀψμ) {numbers['separability']:.2f} (paper 2.6); linear optima certified "
         f"to a relative gap of {numbers['largest_gap']:.1e}",
