@@ -62,8 +62,8 @@ _PICTURES = {
 }
 _NOTHING = """
 :::{note}
-No recorded results were found in `docs/%s/` when these pages were built. The commands
-above make them.
+No recorded results were found in `docs/%s/` when these pages were built. Use the commands
+above to produce them.
 :::
 """
 
@@ -91,7 +91,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def reproduction(folder: Path) -> Iterator[str]:
-    """One section per recorded figure: picture, caption, findings, how it was made."""
+    """One section per recorded figure: picture, caption, findings, its parameters."""
     places = {name: place for place, name in enumerate(_ORDER)}
     names = [path.stem for path in folder.glob("*.json")]
     for name in sorted(names, key=lambda n: (places.get(n, len(_ORDER)), n)):
@@ -171,16 +171,17 @@ def _small(value: Any) -> bool:
 
 
 def _origin(record: dict[str, Any]) -> Iterator[str]:
-    """Parameters and versions, folded away."""
+    """Run time, parameters and versions, folded away."""
     kinds = {
         kind: [f"`{name}` {_cell(value)}" for name, value in found.items() if _small(value)]
         for kind in ("parameters", "versions")
         if (found := record.get(kind))
     }
     if kinds:
-        yield "<details><summary>How it was made</summary>"
+        yield "<details><summary>Run time, parameters and versions</summary>"
         yield ""
-        yield f"In {record.get('seconds', '?')} s."
+        if "seconds" in record:
+            yield f"Run time: {record['seconds']:,.0f} s."
         for kind, found in kinds.items():
             yield f"{kind.capitalize()}: {', '.join(found)}."
         yield ""
