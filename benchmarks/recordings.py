@@ -197,10 +197,10 @@ def run(rounds: int) -> Report:
     ]
     told = [row for row in judged(other=True) if row["refused"] is None]
     inside = [row for row in told if row["low"] <= row["delivered"] <= row["high"]]
-    below = sum(row["delivered"] < row["low"] for row in told)
+    below = sum(bool(row["delivered"] < row["low"]) for row in told)
     table.append(
         Row(
-            "the same for non-linear devices with a slow drive",
+            "delivered κ inside it, non-linear devices with a slow drive",
             100 * len(inside) / len(told),
             "%",
             "≥ 95 %",

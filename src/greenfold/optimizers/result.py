@@ -19,7 +19,7 @@ MESSAGES = {
     "certified": "proven optimal",
     "bounded": "the best pair found",
     "unresolved": "rounding leaves the upper bound wide; this is the best pair found",
-    "improved": "no change of one or two of its entries improves this mask",
+    "improved": "no change of one or two entries improves this result any further",
     "exhaustive": "the best of all masks of this kind",
     "converged": "no step improves the soft margin any further",
     "solved": "the readout is optimal for the given input projection",
