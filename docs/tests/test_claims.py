@@ -257,7 +257,8 @@ def test_the_page_on_gains_quotes_both_lists():
     low, high = map(float, found.groups())
     assert (
         f"the ratio of non-linear to linear optimum is {gains.min():.1f} to "
-        f"{gains.max():.1f} in the recorded runs below and {low:.1f} to {high:.1f} in Fig. 3b"
+        f"{gains.max():.1f} in the recorded runs below and {low:.1f} to {high:.1f} in "
+        "Fig. 3b"
     ) in plain("docs/records.md")
 
 

@@ -221,14 +221,10 @@ def _draw_margins(axes: Any, found: list[dict]) -> None:
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
     found = numbers["responses"]
-    lines = [
-        f"(a) largest error of the states: linear network {found['error_linear']:.2%}, "
-        f"O(α) {found['error_first_order']:.2%}; largest Re λ along the trajectory: "
-        f"{max(found['eigenvalue_simulated']):.3f}"
-    ]
+    margins, simulated, random = [], [], []
     for strength in p.strengths:
         rows = [one for one in numbers["soft_margins"] if one["strength"] == strength]
-        first = rows[p.shown]
+        first, at = rows[p.shown], f"    ‖μ‖ = {strength:.2f}:"
         drawn = np.subtract(first["random_nonlinear"], first["random_linear"])
         ratios = [one["ratio"] for one in rows]
         trusted = [one for one in rows if one["validity"]["trustworthy"]]
@@ -236,15 +232,25 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             sum((one["nonlinear_simulated"] or -np.inf) > one["linear"] for one in some)
             for some in (rows, trusted)
         )
-        lines += [
-            f"(b) ‖μ‖ = {strength:.2f}: in the network shown, κ is {first['linear']:.5f} "
-            f"for the linear and {first['nonlinear']:.5f} for the non-linear optimum "
-            f"({min(ratios):.2f}–{max(ratios):.2f} times as large over {len(rows)} "
-            "networks)",
-            "    on the simulated network, the non-linear optimum has a larger κ than the "
-            f"linear one in {kept} of {len(rows)} networks, and in {kept_trusted} of "
-            f"{len(trusted)} with a trustworthy expansion",
-            "    random projections, non-linear minus linear network: κ "
-            f"{drawn.mean():+.1e} ± {drawn.std():.1e}",
-        ]
-    return lines
+        margins.append(
+            f"{at} {first['linear']:.5f} and {first['nonlinear']:.5f} "
+            f"({min(ratios):.2f}–{max(ratios):.2f} times as large)"
+        )
+        simulated.append(
+            f"{at} {kept} of {len(rows)} networks, and {kept_trusted} of {len(trusted)} "
+            "with a trustworthy expansion"
+        )
+        random.append(f"{at} {drawn.mean():+.1e} ± {drawn.std():.1e}")
+    return [
+        f"(a) largest error of the states: linear network {found['error_linear']:.2%}, "
+        f"O(α) {found['error_first_order']:.2%}; largest Re λ along the trajectory: "
+        f"{max(found['eigenvalue_simulated']):.3f}",
+        "(b) κ of the linear and of the non-linear optimum in the network shown, and the "
+        f"range of their ratio over {p.n_networks} networks:",
+        *margins,
+        "(b) networks in which the non-linear optimum, when simulated, has a larger κ than "
+        "the linear optimum:",
+        *simulated,
+        "(b) κ of random projections, non-linear minus linear network:",
+        *random,
+    ]

@@ -221,13 +221,14 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     gain = numbers["gain_of_nonlinearity"]
     return [
         *lines,
-        f"the paper does not state its origin. An origin {numbers['centres'][nearest]} "
-        f"comes closest to both of its accuracies, within {away[nearest]:.1f} points; the "
-        f"next best origin comes within {sorted(away.values())[1]:.1f} points. This is a "
-        "likely explanation of the accuracies, but not an exact one",
+        "The paper does not state the origin of its test series. An origin "
+        f"{numbers['centres'][nearest]} comes closest to both of its accuracies, within "
+        f"{away[nearest]:.1f} points; the next best origin comes within "
+        f"{sorted(away.values())[1]:.1f} points. This is a likely explanation of the "
+        "paper's accuracies, but not an exact one.",
         "κ of the non-linear minus κ of the linear optimum: "
         f"{gain['mean']:+.4f} ± {gain['s.d.']:.4f}",
-        f"separability ‖μ‖²/√(μᵀψμ): {numbers['separability']:.2f} (paper: 2.6)",
-        "every linear optimum is certified; the largest relative gap is "
+        f"Separability ‖μ‖²/√(μᵀψμ): {numbers['separability']:.2f} (paper: 2.6)",
+        "Every linear optimum is certified; the largest relative gap is "
         f"{numbers['largest_gap']:.1e}",
     ]
