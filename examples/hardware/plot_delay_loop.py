@@ -8,7 +8,7 @@ with random masks and with the proven upper bound.
 
 # %%
 # A node with delayed feedback acts like a ring of virtual nodes: each of them feeds the
-# next one, one round later. Here the ring is linear.
+# next one, one round later. We linearise this ring.
 import matplotlib.pyplot as plt
 import numpy as np
 
