@@ -43,6 +43,11 @@ def escape_prose(app, what, name, obj, options, lines) -> None:
             literal = indent
 
 
+def skip_fields(app, what, name, obj, skip, options) -> bool | None:
+    """Leave out fields of a named tuple that only say which number they have."""
+    return True if (obj.__doc__ or "").startswith("Alias for field number") else None
+
+
 def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
     """Link `ReservoirClassifier` from any module, and `Projections.validity` to its class.
 
@@ -68,5 +73,6 @@ def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
 def setup(app: Any) -> dict[str, Any]:
     """Escape before numpydoc reads the sections."""
     app.connect("autodoc-process-docstring", escape_prose, priority=100)
+    app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", resolve_short_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
