@@ -14,6 +14,8 @@ _KEPT = re.compile(
     r"(:[a-z:]+:`[^`]+`|``.+?``|`[^`]+`|\*\*[^*]+\*\*"
     r"|(?<![\w*])\*(?![\s*])[^*]*(?<!\s)\*(?![\w*])|^\s*\*(?= ))"
 )
+#: A private field in a signature, with its default.
+_PRIVATE = re.compile(r", _\w+(?:=[^,()]*)?")
 _SPECIAL = re.compile(r"\||\*|(?<=\w)_(?!\w)|(?<=\W)_(?=\W)")
 
 
@@ -48,6 +50,13 @@ def skip_fields(app, what, name, obj, skip, options) -> bool | None:
     return True if (obj.__doc__ or "").startswith("Alias for field number") else None
 
 
+def plain_signature(app, what, name, obj, options, signature, returns) -> Any:
+    """Show only what a user passes: no private fields, and no arguments of a protocol."""
+    if getattr(obj, "_is_protocol", False):
+        return "", returns
+    return _PRIVATE.sub("", signature or "") or signature, returns
+
+
 def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
     """Link `ReservoirClassifier` from any module, and `Projections.validity` to its class.
 
@@ -74,5 +83,6 @@ def setup(app: Any) -> dict[str, Any]:
     """Escape before numpydoc reads the sections."""
     app.connect("autodoc-process-docstring", escape_prose, priority=100)
     app.connect("autodoc-skip-member", skip_fields)
+    app.connect("autodoc-process-signature", plain_signature)
     app.connect("missing-reference", resolve_short_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
