@@ -8,7 +8,7 @@ from typing import Any
 from docutils import nodes
 
 #: After punctuation between parts, before an opening bracket, before a capital letter.
-_JOINT = re.compile(r"(?<=\w[._=/,(])(?=\S)|(?<=\w)(?=\[)|(?<=[a-z])(?=[A-Z][a-z])")
+_JOINT = re.compile(r"(?<=\w[._=/,(])(?=[^\s)])|(?<=\w)(?=\[)|(?<=[a-z])(?=[A-Z][a-z])")
 #: Longest word that stays whole in running text.
 _SHORT = 24
 
