@@ -1,14 +1,14 @@
 """
-A photonic delay loop with a binary mask
-========================================
+A binary mask for a photonic delay loop
+=======================================
 
-A ring of virtual nodes is driven through a modulator with two states. We compare the
-solved ±1 mask with random ones and with the proven upper bound.
+A modulator with two states drives a ring of virtual nodes. We compare the solved ±1 mask
+with random masks and with the proven upper bound.
 """
 
 # %%
-# One non-linear node with delayed feedback acts as a ring: every virtual node feeds the
-# next one, one round later.
+# A node with delayed feedback acts like a ring of virtual nodes: each of them feeds the
+# next one, one round later. Here the ring is linear.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -29,7 +29,7 @@ print(f"random ±1 masks {drawn.mean() / free.upper_bound:.0%} of the bound, on 
 print(f"solved ±1 mask  {binary.share:.0%}")
 
 # %%
-# The masks as the modulator plays them within one round, and their margins:
+# The figure shows the two masks over one round, and the soft margins of all masks:
 figure, panels = plt.subplots(3, 1, figsize=(6.8, 3.8), height_ratios=(1, 1, 1.5))
 for axes, mask, colour, name in (
     (panels[0], signs[0], "C1", "random mask"),
@@ -39,11 +39,11 @@ for axes, mask, colour, name in (
     axes.fill_between(np.arange(N), mask, step="mid", color=colour, alpha=0.2, lw=0)
     axes.set(yticks=[-1, 1], ylabel=name.replace(" ", "\n"), xlim=(0, N - 1), xticks=[])
     axes.grid(visible=False)
-panels[1].set(xlabel="virtual nodes of one round")
+panels[1].set(xlabel="virtual nodes in one round")
 axes = panels[2]
 axes.plot(drawn, np.zeros_like(drawn), "C1|", ms=14, label="30 random masks of ±1")
 axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved mask of ±1")
-axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, any values")
+axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, unconstrained")
 axes.axvline(free.upper_bound, color="C5", ls="--", label="upper bound")
 axes.set(
     xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.upper_bound), ylim=(-1, 2.6)
@@ -52,4 +52,5 @@ axes.legend(ncols=2, loc="upper left")
 plt.show()
 
 # %%
-# For more levels, non-negative masks or only some inputs, see :doc:`/howto/masks`.
+# For masks with more levels, without negative entries or for some inputs only, see
+# :doc:`/howto/masks`.

@@ -2,13 +2,13 @@
 Noise inside the network
 ========================
 
-Some nodes are noisy, and the dynamics spread their noise. If you solve for u with the
-noise included, it avoids the noisy nodes.
+Some nodes are noisy, and the dynamics spread their noise. If you take the noise into
+account when you solve for u and v, the readout avoids the noisy nodes.
 """
 
 # %%
-# Eight of thirty nodes receive white noise. Its covariance at the readout solves a Lyapunov
-# equation.
+# Eight of thirty nodes receive white noise. The covariance of this noise at the readout
+# follows from a Lyapunov equation.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,7 +25,8 @@ without = optimize(network, stimuli)
 drawn = optimize(network, stimuli, u=np.random.default_rng(2).standard_normal(30))
 
 # %%
-# The soft margin as the noise grows, for three choices of u and v:
+# The soft margin as the noise grows, for three choices of u and v. The right panel shows
+# how much of the readout is on noisy nodes:
 levels = np.array([0, 0.01, 0.02, 0.03, 0.04])
 margins = {
     "random u": [],
@@ -67,7 +68,7 @@ for place, found in enumerate((without, solved)):
         label=None if place else "noisy nodes",
     )
 right.set_xticks([0, 1], ["noise\nignored", "noise\nincluded"])
-right.set(ylabel="share of |v|²", ylim=(0, 1.25), yticks=[0, 0.5, 1])
+right.set(ylabel="fraction of |v|²", ylim=(0, 1.25), yticks=[0, 0.5, 1])
 right.grid(visible=False, axis="x")
 right.legend(loc="upper center", ncols=2)
 plt.show()

@@ -3,12 +3,12 @@ From a recording to a mask
 ==========================
 
 You have a device, but you do not know its equations. How long must you record it under
-random drive until the mask is as good as one solved on the true response?
+random drive to get a mask as good as the one that you would get from its true response?
 """
 
 # %%
-# The device: 16 coupled nodes, read with noise. In the laboratory, ``drive`` and ``states``
-# come from a file (`read_recording`).
+# The device has 16 coupled nodes, and its readings are noisy. In the laboratory, you would
+# read ``drive`` and ``states`` from a file with `read_recording`.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -31,7 +31,7 @@ rng = np.random.default_rng(1)
 
 
 def record(n_samples, noise=0.3):
-    """White drive at every input, and the outputs with noise."""
+    """Return white noise for every input, and the noisy outputs."""
     drive = rng.standard_normal((n_samples, N))
     states, state = np.empty_like(drive), np.zeros(N)
     for row, pulse in enumerate(drive):
@@ -41,7 +41,8 @@ def record(n_samples, noise=0.3):
 
 
 # %%
-# Each recording gives a response, and each response a mask, which we test on the device.
+# From each recording we estimate the response, and from the response we solve for a mask,
+# which we then test on the device.
 X, y = synthetic_heartbeats(300, n_steps=n_steps, rng=2)
 stimuli = SampleStimuli(X, y)
 best = optimize(truth, stimuli)
@@ -57,10 +58,8 @@ drawn = optimize(truth, stimuli, method="random", n_starts=20, rng=3)
 
 figure, axes = plt.subplots(figsize=(6, 3.1))
 axes.axhline(best.upper_bound, color="C5", ls="--", label="upper bound")
-axes.semilogx(
-    lengths, believed, "C0o:", mfc="none", label="solved, on the estimated response"
-)
-axes.semilogx(lengths, reached, "C0o-", label="solved, on the device")
+axes.semilogx(lengths, believed, "C0o:", mfc="none", label="solved, estimated κ")
+axes.semilogx(lengths, reached, "C0o-", label="solved, κ on the device")
 axes.axhline(drawn.starts.mean(), color="C1", ls="-.", label="random masks, mean of 20")
 axes.set(xlabel="samples recorded", ylabel="soft margin κ", ylim=(0, None))
 axes.set_xticks(lengths, [str(n) for n in lengths], minor=False)
@@ -69,5 +68,6 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %%
-# With a short recording, the estimated κ is too high and the κ on the device lower.
-# `margin_interval` predicts this: :doc:`/howto/recording`.
+# With a short recording, the estimated κ is too high, and the mask is worse on the device.
+# `margin_interval` tells you in advance how large the difference is: see
+# :doc:`/howto/recording`.

@@ -1,15 +1,15 @@
 """
-A connectome
-============
+Drive a connectome
+==================
 
-Given a wiring diagram, find out how to drive each neuron, and how much you lose if you can
-drive only some of them.
+Given a wiring diagram, find out how strongly to drive each neuron, and how much you lose if
+you can drive only some of them.
 """
 
 # %%
-# A synthetic wiring diagram of 120 neurons in space: near neurons are connected more often,
-# and synapses have log-normal strength. Replace it by your own matrix; ``weights[i, j]``
-# leads from j to i.
+# This synthetic wiring diagram has 120 neurons in space. Neighbours are connected more
+# often, and the strength of synapses is log-normal. Replace it with your own matrix, in
+# which ``weights[i, j]`` is the connection from j to i.
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +29,8 @@ network = Reservoir(coupling, tau=0.02)  # seconds
 print(network)
 
 # %%
-# We drive all neurons, or only those at the left edge. The problem on the subset has its
-# own bound.
+# We drive all neurons, or only those near the left edge. The smaller problem has its own
+# bound.
 X, y = synthetic_heartbeats(400, n_steps=50, rng=0)
 stimuli = SampleStimuli(X, y)
 system = unfold(network, n_steps=50, dt=0.01)

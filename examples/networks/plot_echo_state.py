@@ -2,8 +2,8 @@
 An echo state network
 =====================
 
-A leaky tanh network in discrete time, as in reservoirpy. Instead of drawing its input
-weights ``Win`` at random, we solve for them.
+This is a leaky tanh network in discrete time, as in reservoirpy. Instead of leaving its
+input weights ``Win`` random, we solve for them.
 """
 
 # %%
@@ -23,8 +23,8 @@ stimuli = SampleStimuli(X[:200], y[:200], length=2.0)
 dynamics = Dynamics(network, n_steps=70)
 
 # %%
-# We solve for u on the linearised network, with a certificate. Then we run the full
-# network, with the solved and with random u.
+# We solve for u on the linearised network, with a certificate. Then we run the full network
+# with the solved u and with five random ones.
 solved = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
 rng = np.random.default_rng(2)
 drawn = [optimize(dynamics, stimuli, u=rng.standard_normal(60)) for _ in range(5)]
@@ -36,7 +36,7 @@ noises = np.array([0, 0.05, 0.1, 0.2, 0.4])
 
 
 def accuracy(best):
-    """Shares of 100 noisy readings that fall on the right side, for every σ."""
+    """Return the accuracy over 100 noisy readings of each series, for every σ."""
     z = dynamics.states(fresh, best.u) @ best.v
     noise = noises[:, None, None] * rng.standard_normal((100, len(z)))
     return ((z + noise > 0) == (labels > 0)).mean((1, 2))
@@ -45,12 +45,12 @@ def accuracy(best):
 figure, axes = plt.subplots(figsize=(5.4, 3))
 rows = np.array([accuracy(best) for best in drawn])
 axes.plot(noises, rows.T, "C1", lw=0.8, alpha=0.5)
-axes.plot(noises, rows.mean(0), "C1s--", label="random Win: five, and their mean")
+axes.plot(noises, rows.mean(0), "C1s--", label="random Win: five examples and their mean")
 axes.plot(noises, accuracy(solved), "C0o-", label="solved Win")
 axes.set(xlabel="readout noise σ", ylabel="accuracy")
 axes.legend()
 plt.show()
 
 # %%
-# ``greenfold.reservoirpy.solve_input`` does this for a reservoirpy node and returns a node:
-# :doc:`/howto/echo-state`.
+# For a reservoirpy node, ``greenfold.reservoirpy.solve_input`` does this and returns a node
+# with the solved ``Win``: see :doc:`/howto/echo-state`.

@@ -2,8 +2,8 @@
 Excitation and inhibition
 =========================
 
-A circuit that obeys Dale's law, with sigmoid rates, a bias, slow excitation and fast
-inhibition. How well does each order of the expansion follow the simulated network?
+This circuit obeys Dale's law and has sigmoid rates, a bias, slow excitation and fast
+inhibition. How well does each order of the expansion approximate the simulated network?
 """
 
 # %%
@@ -26,7 +26,8 @@ circuit = Reservoir.excitatory_inhibitory(
 print(circuit)
 
 # %%
-# We apply random input of growing strength and compare the states with an ODE solver.
+# We apply random input of increasing strength and compare the states with those of an ODE
+# solver.
 rng = np.random.default_rng(0)
 u = rng.standard_normal(50)
 u /= np.linalg.norm(u)
@@ -44,12 +45,14 @@ n_excitatory = int((np.asarray(circuit.weights) > 0).any(0).sum())
 image = left.imshow(circuit.weights, cmap="RdBu_r", vmin=-2, vmax=2)
 figure.colorbar(image, ax=left, label="weight", shrink=0.8)
 left.axvline(n_excitatory - 0.5, color="black", lw=1)
-left.set(xlabel=f"from: {n_excitatory} excitatory | rest inhibitory", ylabel="to neuron")
+left.set(
+    xlabel=f"from neuron ({n_excitatory} excitatory | rest inhibitory)", ylabel="to neuron"
+)
 left.set(title="one sign per column")
 left.grid(visible=False)
 for order, mark in zip(range(3), ("s--", "o-", "^:"), strict=True):
     right.loglog(strengths, errors[order], "C0" + mark, label=f"order {order}")
 right.set(xlabel="strength of the input", ylabel="relative error of the states")
-right.set(title="expansion against simulation")
+right.set(title="error of the expansion")
 right.legend()
 plt.show()

@@ -2,13 +2,13 @@
 Which modes a ring uses
 =======================
 
-On a ring, as on every normal network, the best pair of projections solves a convex problem
-over modes, so it is proven to be optimal. The optimum uses only a few modes.
+For a ring, as for every normal network, finding the best pair of projections is a convex
+problem over modes. The optimum is therefore proven, and it uses only a few modes.
 """
 
 # %%
-# A ring of 2000 neurons, each driving the next, is described by its Fourier modes: no
-# matrix of weights is formed. It separates heartbeats of two classes.
+# In a ring of 2000 neurons, each neuron drives the next. We describe the ring by its
+# Fourier modes, without a weight matrix, and let it separate two classes of heartbeats.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,17 +23,18 @@ best = optimize(ring, stimuli, eta=10)
 print(best)
 
 # %%
-# Only the product w of the coefficients of u and v matters for each mode, and unit vectors
-# reach every w whose sizes add up to at most one. Call the derivative of κ with respect to
-# the size of w the pull of a mode. At the optimum, all modes in use have the same pull, and
-# no other mode has a larger one. This proves that it is optimal.
+# For each mode, κ depends only on the product w of the coefficients of u and v. Unit
+# vectors u and v can reach all products w with Σ|w| ≤ 1. Let the pull of a mode be the
+# derivative of κ with respect to |w|. At the optimum, all modes in use have the same pull,
+# and no other mode has a larger one. Because the problem is convex, this proves that it is
+# the optimum.
 w = ring.coordinates(best.u) * ring.coordinates(best.v).conj()
 gamma = ring.responses
 a = np.real(gamma @ w)
 pull = np.abs((stimuli.mu - 10 * stimuli.psi @ a) @ gamma)
 used = np.flatnonzero(np.abs(w) > 1e-6)
 
-# κ as a function of the two strongest modes, with the others at zero.
+# κ as a function of w in the two strongest modes, with all other modes at zero.
 first, second = used[np.argsort(-np.abs(w[used]))[:2]]
 sides = np.real(gamma[:, [first, second]] * np.exp(1j * np.angle(w[[first, second]])))
 p, q = np.meshgrid(*[np.linspace(-1.15, 1.15, 231)] * 2)
@@ -62,6 +63,6 @@ modes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
 plt.show()
 
 # %%
-# Modes come in neighbouring pairs, because the pull peaks between two whole numbers of
-# waves. See :doc:`/theory/optimum` for the proof and other exact cases. A ring of 100,000
-# neurons takes seconds.
+# The optimum uses neighbouring pairs of modes, because the pull peaks between two whole
+# numbers of waves. See :doc:`/theory/optimum` for the proof and for other exact cases. Even
+# a ring of 100,000 neurons takes only a few seconds.

@@ -2,12 +2,12 @@
 Heartbeats
 ==========
 
-One network separates two classes of (synthetic) heartbeats, with a random input projection
-and with the solved one, each with its best readout.
+One network separates two classes of synthetic heartbeats. It has a random input projection
+or the solved one, each with its best readout.
 """
 
 # %%
-# The network is fixed. We draw or solve for u, one number per neuron.
+# The network is fixed. The input projection u, one number per neuron, is random or solved.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import ndtr
@@ -27,8 +27,9 @@ found = {
 print(found["solved"])
 
 # %%
-# Readout values of 600 new series, and the accuracy with noise on every state. A readout of
-# unit norm leaves the size of the noise unchanged, so the accuracy has a closed form.
+# The figure shows the readout values of 600 new series, and the accuracy with noise on
+# every state. A readout of unit norm leaves the size of the noise unchanged, so the
+# accuracy has a closed form.
 labels = y[300:]
 noises = np.array([0, 0.01, 0.02, 0.05, 0.1, 0.2])
 figure, panels = plt.subplots(1, 3, figsize=(8.6, 2.8))
@@ -51,5 +52,5 @@ panels[2].legend()
 plt.show()
 
 # %%
-# The wider gap makes the readout robust to noise: see :doc:`/howto/noisy`. You can change u
-# by hand in :doc:`the explorer </explorer>`.
+# Because the gap between the classes is wider, the readout is robust to noise: see
+# :doc:`/howto/noisy`. You can change u by hand in :doc:`the explorer </explorer>`.

@@ -2,12 +2,12 @@
 A reservoir as one vector
 =========================
 
-Network, input projection and readout collapse into one weight per time step. Prediction is
-a dot product, in any language.
+Network, input projection and readout collapse into one weight per time step. A prediction
+is then a dot product, which you can compute in any language.
 """
 
 # %%
-# A fitted classifier, and everything a prediction needs.
+# Fit a classifier, and get everything that a prediction needs.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -7,8 +7,8 @@ which axes matter.
 """
 
 # %%
-# A synthetic sensor on a wrist: both motions swing along x; along y, one leads and the
-# other follows; along z there is only noise.
+# A synthetic sensor on a wrist. Both motions swing along x. Along y, one motion is ahead of
+# x and the other behind. Along z there is only noise.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,7 @@ X += 0.6 * rng.standard_normal(X.shape)
 print(X.shape, "cases, channels, steps")
 
 # %%
-# Here u is a matrix with one column per channel. The certificate works as before.
+# Here u is a matrix with one column per channel. You still get a certificate.
 network = unfold(Reservoir.random(60, rng=rng), n_steps=n_steps, dt=0.2)
 best = optimize(network, SampleStimuli(X[:200], labels[:200]))
 kernel = network.kernels(best.u, best.v)
@@ -32,7 +32,7 @@ print(best)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8), width_ratios=(1, 1.6))
 left.bar(["x", "y", "z"], (best.u**2).sum(0), color="C0")
-left.set(ylabel="share of u²", title="share of each axis", ylim=(0, 1))
+left.set(ylabel="fraction of |u|²", title="input per axis", ylim=(0, 1))
 for name, weights, style in zip("xyz", kernel.linear, ("-", "--", ":"), strict=True):
     right.plot(np.arange(n_steps) * 0.2, weights, "C0" + style, label=f"axis {name}")
 right.set(xlabel="time", ylabel="weight of the predictor", title="the kernel")

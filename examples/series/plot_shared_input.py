@@ -2,12 +2,12 @@
 One input projection for many classes
 =====================================
 
-A device has one mask, whatever the number of classes. The shared u maximises the sum of
-all margins; only the readouts differ between the classes.
+A device has one mask, however many classes there are. The shared u maximises the sum of
+all soft margins; only the readouts differ between the classes.
 """
 
 # %%
-# Five classes: a bump at one of five times.
+# In each of the five classes, a bump occurs at a different time.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,8 +20,8 @@ X = np.exp(-(((steps - 0.25 - 0.15 * labels[:, None]) / 0.08) ** 2))
 X += 0.25 * rng.standard_normal(X.shape)
 
 # %%
-# The sum of the soft margins with a random u, with a shared u, and with one u per class,
-# which needs five devices or five runs.
+# We compare the sum of the soft margins with one random u, with one solved u, and with one
+# solved u per class. The last case would need five devices or five runs.
 names = {"random": "one random u", "shared": "one solved u", "optimal": "one u per class"}
 fits = {
     kind: ReservoirClassifier(

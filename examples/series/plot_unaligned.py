@@ -2,8 +2,8 @@
 Series that are not aligned
 ===========================
 
-A burst can begin at any time. A reservoir that you read once, at the end, misses it. If you
-read at every step and pool over time, you find it.
+A burst can begin at any time. If you read a reservoir only once, at the end, you miss it.
+If you read at every step and pool over time, you find it.
 """
 
 # %%
@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 
 
 def draw(n_cases, largest_shift):
-    """Bursts of 30 steps, up to `largest_shift` before the end, in noise."""
+    """Make noisy series with a burst of 30 steps, shifted by up to `largest_shift`."""
     y = np.arange(n_cases) % 2
     t = np.arange(100) - 68 + rng.integers(0, largest_shift + 1, (n_cases, 1))
     burst = np.sin(t * (0.5 + 0.3 * y[:, None])) * ((t > 0) & (t < 30))
@@ -25,7 +25,7 @@ def draw(n_cases, largest_shift):
 
 
 # %%
-# Accuracy of both classifiers for larger and larger shifts.
+# Accuracy of both classifiers as the shifts grow:
 shifts = (0, 5, 20, 60)
 scores = {"read once": [], "read at every step, pooled": []}
 for shift in shifts:

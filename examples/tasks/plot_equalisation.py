@@ -1,14 +1,14 @@
 """
-Equalising a channel
-====================
+Equalise a channel
+==================
 
-A channel mixes and distorts symbols, and the reservoir recovers them. We solve for the u
-of this regression, with a bound on the loss.
+A channel mixes and distorts symbols, and the reservoir recovers them. We solve for the best
+u for this regression task, with a bound on the loss.
 """
 
 # %%
-# Four symbols pass a channel with echoes, a weak non-linearity and noise. The series are
-# synthetic.
+# Four symbols pass through a channel with echoes, a weak non-linearity and noise. The
+# series are synthetic.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,8 +26,8 @@ print(
 )
 
 # %%
-# Readouts with random and solved u on new data, with readout noise of variance λ on every
-# node. The predicted symbol is the nearest of the four.
+# The figure shows the readout on new data with a random and with the solved u, with readout
+# noise of variance λ on every node. The predicted symbol is the nearest of the four.
 windows = np.lib.stride_tricks.sliding_window_view(x[2000:], 20)
 sent = y[2019:]
 symbols = np.array([-3, -1, 1, 3])

@@ -2,12 +2,12 @@
 Forecast a chaotic series
 =========================
 
-The same network runs on its own predictions twice: once with random input weights, once
-with solved ones.
+The same network runs on its own predictions twice: once with random and once with solved
+input weights.
 """
 
 # %%
-# Fifty neurons learn from 1500 samples of Lorenz's attractor.
+# A network of fifty neurons learns from 1500 samples of the Lorenz attractor.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -43,7 +43,8 @@ panels[-1].set_xlabel("time (Lyapunov times)")
 plt.show()
 
 # %%
-# A single start says little. These are means over forty starts, in Lyapunov times:
+# A single forecast says little. Here are the mean valid times of 43 forecasts, in Lyapunov
+# times:
 starts = range(200, 500, 7)
 for name, model in models.items():
     steps = [
@@ -57,4 +58,5 @@ for name, model in models.items():
     print(f"{name:6}  {np.mean(steps) / lyapunov:.1f}")
 
 # %%
-# Solving helps most if the network is small for its task: see :doc:`/howto/forecast`.
+# Solved input weights help most if the network is small for its task: see
+# :doc:`/howto/forecast`.

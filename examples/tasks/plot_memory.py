@@ -2,13 +2,13 @@
 Memory capacity
 ===============
 
-How much of the input k steps ago can you read from the states under noise? The solved u
-remembers more than random ones and comes close to the proven upper bound.
+How much of the input k steps ago can you read from noisy states? With the solved u, the
+network remembers more than with random ones, and comes close to the proven upper bound.
 """
 
 # %%
-# The input is white. The capacity at a delay is the share of the variance that the readout
-# recovers.
+# The input is white noise. The memory at a delay is the fraction of its variance that the
+# readout recovers.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -18,11 +18,11 @@ network = unfold(Reservoir.random(30, tau=2.0, rng=0), n_steps=40, dt=0.5)
 delays = np.arange(1, 11)
 drawn = memory_capacity(network, "random", delays=delays, rng=7)
 solved = memory_capacity(network, delays=delays)
-print(f"random {drawn.drawn.mean():.2f} on average, {drawn.total:.2f} the best of ten")
+print(f"random {drawn.drawn.mean():.2f} on average, best of ten {drawn.total:.2f}")
 print(f"solved {solved.total:.2f}, upper bound {solved.bound:.2f}")
 
 # %%
-# Delay by delay, for the best of the random u and for the solved one:
+# The memory at each delay, with the best of ten random projections and with the solved one:
 figure, axes = plt.subplots(figsize=(6, 2.9))
 axes.bar(
     delays - 0.2, drawn.capacity, 0.4, color="C1", label=f"best random u, {drawn.total:.2f}"
@@ -36,4 +36,4 @@ axes.grid(visible=False, axis="x")
 plt.show()
 
 # %%
-# ``greenfold memory`` computes this for your own network.
+# In a terminal, ``greenfold memory`` computes this for your own network.

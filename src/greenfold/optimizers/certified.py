@@ -26,6 +26,7 @@ from scipy.linalg import eigh
 
 from .._base import checks as check
 from .._base.calls import display
+from ..math.covariances import root
 from .alternating import alternate
 from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import Candidate, LinearProblem, ascend
@@ -136,6 +137,7 @@ class Search:
             self._begin()
             nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
             closed = self.certify() or self._certify_at(nothing) or self._follow_atoms()
+            closed = closed or self._certify_at(self._unlimited())
             if closed or self._lower() or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
@@ -160,6 +162,12 @@ class Search:
             status = "unresolved"
         bound = max(bound, self.value)
         return replace(self.best, status=status, upper_bound=bound)
+
+    def _unlimited(self) -> np.ndarray:
+        """The best of all kernels, whatever the size of projections: tight for large η."""
+        basis, sizes = root(self.problem.stimuli.psi)
+        sizes = self.problem.eta * sizes**2
+        return basis @ (basis.T @ self.problem.stimuli.mu / sizes)
 
     def _begin(self) -> None:
         """Ascend from the pair that is best for small η."""

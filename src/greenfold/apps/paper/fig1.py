@@ -5,7 +5,7 @@
 the class means (thick). The classes differ mainly in the size of their fluctuations. (c)
 Responses of the simulated network over time, in two of its 100 dimensions: along the
 readout, and along the perpendicular direction in which the states vary most. The grey plane
-marks the readout time *T*. The black line in it is the decision boundary, and the darker
+marks the readout time *T*. The straight line in it is the decision boundary, and the darker
 band is the margin. The paper's Fig. 1 is a sketch without values; the values here are ours.
 """
 

@@ -176,7 +176,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
         gain = 1e3 * _by_value(numbers["alpha"], "alpha", p.alphas, kind)
         look.draw_means(c, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
     eigen = _by_value(numbers["alpha"], "alpha", p.alphas, "largest_eigenvalue").mean(0)
-    label = r"largest Re $\tilde\lambda_\alpha$, black triangles"
+    label = r"largest Re $\tilde\lambda_\alpha$, triangles"
     right = look.right_axis(c, label)
     right.plot(p.alphas, eigen, "^--", color="k", ms=4, lw=1.0)
     right.axhline(1.0, color="0.6", lw=0.8)
