@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -35,8 +35,9 @@ from .result import relative_gap
 #: Largest number of nodes of the tree if none is given, of nodes times products per Newton
 #: step, and of Newton steps per node.
 _NODES, _TREE_PRODUCTS, _STEPS = 200, 1e9, 30
-#: Where to cut a node: at this share of the angle of its relaxed w wᵀ.
-_EDGE = 0.6
+#: Where to cut a node: at this share of the angle of its relaxed w wᵀ; and number of its
+#: starts to ascend from, as a better pair may lie in a node that is closed.
+_EDGE, _STARTS = 0.6, 6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
 #: By how much rounding may lift a pair above its bound, and class means above zero.
@@ -274,7 +275,8 @@ class Search:
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
                 if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
-                    self.explore(node.directions[:, :, 0])
+                    for start in islice(node.starts(), _STARTS):
+                        self.explore(start)
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
             yield relative_gap(self.bound, self.value)

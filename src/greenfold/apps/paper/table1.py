@@ -1,9 +1,9 @@
 """Table 1: soft margin and accuracy on ECG5000.
 
 Soft margin (a) and accuracy (b) on ECG5000 for random *u* (orange) and solved *u* (blue),
-compared with the paper (diamonds). Values are means and standard deviations over 20 networks,
-with 50 random projections *u* per network. The marks in (b) stand for different origins of
-the test series; the paper does not state which origin it uses.
+compared with the paper (diamonds). Values are means and standard deviations over 20
+networks, with 50 random projections *u* per network. The marks in (b) stand for different
+origins of the test series; the paper does not state which origin it uses.
 """
 
 import itertools
