@@ -78,6 +78,10 @@ _LETTERS = "bcdefghijk"  # of the panels after the first
 _TOL, _N_SIMULATED = 1e-4, 25
 
 
+def _shown(row: str) -> str:
+    return row.replace(" as it is", ", readout unchanged")
+
+
 def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     """Return optimum, bound and alternation of one network; ‖μ‖ = 0 means ECG5000."""
     seed, strength = item
@@ -315,7 +319,8 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     axes.axvline(0, color="k", lw=0.6, ls=":")
     axes.set_xlim(edge, 1.15 * top)
     axes.locator_params(axis="x", nbins=4)
-    axes.set_yticks(places, [key.replace(", readout", ",\n") for key in ROWS])
+    names = [_shown(key).replace(", readout ", ",\n") for key in ROWS]
+    axes.set_yticks(places, names)
     axes.ticklabel_format(axis="x", style="plain")  # a factor would overlap the label
     title = rf"{kind[0]}, $\|\mu\| = {kind[1]:g}$"
     look.panel(axes, name, title, r"soft margin $\kappa$, fresh draws")
@@ -404,7 +409,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
             lost = max(one["diverged"] for one in found)
             lines.append(
-                f"    {name}: {kappas.replace('-', '−')}; accuracy "
+                f"    {_shown(name)}: {kappas.replace('-', '−')}; accuracy "
                 f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
                 + (f"; diverges on up to {lost:.2%} of the draws" if lost else "")
             )
