@@ -34,6 +34,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxext.opengraph",
     "mathml",
+    "wrapping",
     "docstrings",
     "recorded",
     "explorer",

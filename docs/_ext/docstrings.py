@@ -14,6 +14,8 @@ _KEPT = re.compile(
     r"(:[a-z:]+:`[^`]+`|``.+?``|`[^`]+`|\*\*[^*]+\*\*"
     r"|(?<![\w*])\*(?![\s*])[^*]*(?<!\s)\*(?![\w*])|^\s*\*(?= ))"
 )
+#: A private field in a signature, with its default.
+_PRIVATE = re.compile(r", _\w+(?:=[^,()]*)?")
 _SPECIAL = re.compile(r"\||\*|(?<=\w)_(?!\w)|(?<=\W)_(?=\W)")
 
 
@@ -43,6 +45,18 @@ def escape_prose(app, what, name, obj, options, lines) -> None:
             literal = indent
 
 
+def skip_fields(app, what, name, obj, skip, options) -> bool | None:
+    """Leave out fields of a named tuple that only say which number they have."""
+    return True if (obj.__doc__ or "").startswith("Alias for field number") else None
+
+
+def plain_signature(app, what, name, obj, options, signature, returns) -> Any:
+    """Show only what a user passes: no private fields, and no arguments of a protocol."""
+    if getattr(obj, "_is_protocol", False):
+        return "", returns
+    return _PRIVATE.sub("", signature or "") or signature, returns
+
+
 def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
     """Link `ReservoirClassifier` from any module, and `Projections.validity` to its class.
 
@@ -68,5 +82,7 @@ def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
 def setup(app: Any) -> dict[str, Any]:
     """Escape before numpydoc reads the sections."""
     app.connect("autodoc-process-docstring", escape_prose, priority=100)
+    app.connect("autodoc-skip-member", skip_fields)
+    app.connect("autodoc-process-signature", plain_signature)
     app.connect("missing-reference", resolve_short_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

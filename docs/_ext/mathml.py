@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 
@@ -25,6 +26,16 @@ _BARS = {
 }
 
 
+#: An accent over a letter with an index, as it is made: the index sinks below the letter.
+_ACCENT = re.compile(
+    r"<munderover>\s*(<mi>[^<]*</mi>)((?:(?!</?munderover>).)*?)"
+    r'(<mo stretchy="false">[ˉ~˙^]</mo>)\s*</munderover>',
+    re.DOTALL,
+)
+#: A fraction without braces, of which the renderer makes twelve over what follows.
+_BARE = re.compile(r"frac *\d\d")
+
+
 def _render(node: nodes.Element, *, block: bool) -> str:
     source = node.astext()
     try:
@@ -32,6 +43,9 @@ def _render(node: nodes.Element, *, block: bool) -> str:
     except MathError as error:
         logger.warning("formula %r: %s", source, error, location=node)
         return f"<code>{escape(source)}</code>"
+    if _BARE.search(source):
+        logger.warning("formula %r: write \\frac{1}{2}", source, location=node)
+    made = _ACCENT.sub(r'<msub><mover accent="true">\1\3</mover>\2</msub>', made)
     for plain, meant in _BARS.items():
         made = made.replace(plain, meant)
     # Bars of a size come in pairs.

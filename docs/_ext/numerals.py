@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_TIMES = "\u00a0·\u00a0"  # keeps a number on one line
 _POWER = re.compile(r"10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)$")
 
 
@@ -16,7 +17,7 @@ def amount(value: float) -> str:
         text, _, power = f"{value:#.3g}".partition("e")
         text = text.rstrip(".")
         if power:
-            text += f" · 10{str(int(power)).translate(_RAISED)}"
+            text += f"{_TIMES}10{str(int(power)).translate(_RAISED)}"
     return text.replace("-", "−")
 
 
@@ -44,7 +45,9 @@ def measured(value: float, unit: str) -> str:
 def typeset(line: str) -> str:
     """Numbers of a summary, which is for a terminal too, as they are printed."""
     line = re.sub(
-        r"(?<=\d)e([+-]\d+)", lambda m: f" · 10{str(int(m[1])).translate(_RAISED)}", line
+        r"(?<=\d)e([+-]\d+)",
+        lambda m: f"{_TIMES}10{str(int(m[1])).translate(_RAISED)}",
+        line,
     )
     line = re.sub(r"(?<![\w–)])-(?=\d)", "−", line)
     return re.sub(r"(?<=\d) ?%", "\u00a0%", line)

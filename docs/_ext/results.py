@@ -100,7 +100,7 @@ def noise(sheet: Sheet) -> None:
 
 
 def masks(sheet: Sheet) -> None:
-    """Shares of the bound that masks reach, one mark per network."""
+    """Percentages of the bound that masks reach, one mark per network."""
     names = {
         "random ±1": ("random, ±1", RANDOM, "s"),
         "signs of the free optimum": ("signs of the solved u", SOLVED, "^"),
@@ -116,7 +116,7 @@ def masks(sheet: Sheet) -> None:
         axes.plot(each, at, mark, color=colour, ms=5, alpha=0.5, mew=0)
     axes.set_yticks(-np.arange(len(names)), [one[0] for one in names.values()])
     axes.axvline(100, color=BOUND, ls="--", label="proven bound")
-    axes.set(xlabel="κ as a share of the bound (%)", xlim=(0, 104), ylim=(-4.6, 0.6))
+    axes.set(xlabel="κ, percentage of the bound", xlim=(0, 104), ylim=(-4.6, 0.6))
     axes.grid(visible=False, axis="y")
     axes.legend(loc="lower left")
 
@@ -174,14 +174,14 @@ def ranks(sheet: Sheet) -> None:
 
 
 def saturation(sheet: Sheet) -> None:
-    """Soft margins on the true network, for four ways to choose u."""
+    """Soft margins on the simulated network, for four ways to choose u."""
     found = record("_benchmarks/saturation.json")["problems"]
     mine = [one for one in found if (one["gain"], one["strength"]) == ("biased tanh", 0.19)]
     names = {
         "random u, readout refitted": ("random u", RANDOM, "s"),
         "linear u, readout refitted": ("solved, linear network", SOLVED, "^"),
         "order-1 u, readout refitted": ("solved, first order", SOLVED, "v"),
-        "Dynamics": ("solved through the true network", SOLVED, "o"),
+        "Dynamics": ("solved, simulated network", SOLVED, "o"),
     }
     axes = sheet.panels()
     for key, (name, colour, mark) in names.items():
@@ -191,7 +191,9 @@ def saturation(sheet: Sheet) -> None:
                       mfc=colour if key in ("Dynamics", "random u, readout refitted")
                       else "white", ms=6, capsize=2, label=name)  # fmt: skip
     axes.set(
-        xlabel="network", ylabel="κ on the true network", xticks=range(1, len(mine) + 1)
+        xlabel="network",
+        ylabel="κ on the simulated network",
+        xticks=range(1, len(mine) + 1),
     )
     axes.set(ylim=(0, 0.021 if sheet.is_narrow else 0.0175), xlim=(0.5, len(mine) + 0.5))
     axes.legend(ncols=1 if sheet.is_narrow else 2, loc="upper left")

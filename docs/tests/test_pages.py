@@ -141,7 +141,7 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 
 #: Blocks that hold no code.
-NOT_CODE = ("{toctree}", "{include}", "{code-block} text")
+NOT_CODE = ("{toctree}", "{include}", "{code-block} bibtex", "{code-block} text")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))

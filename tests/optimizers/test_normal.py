@@ -103,9 +103,9 @@ def test_two_hundred_normal_networks(kind, seed, monkeypatch):
     """N from 5 to 200, strengths of the paper, up to three channels.
 
     The general bound σ_max(G(d)) + (η/2) aᵀψa, by a decomposition of G(d), is the same
-    number wherever the modal one is taken: at the last signal d that was looked at. Up to 100
-    neurons (95 of the 200) the general solver lowers its own bound to the same number, which
-    ends at a relative gap of 1e-7.
+    number wherever the modal one is taken: at the last signal d that was looked at. Up to
+    100 neurons (88 of the 200) the general solver lowers its own bound to the same number,
+    which ends at a relative gap of 1e-7.
     """
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     n, n_channels = int(rng.integers(5, 201)), int(rng.integers(1, 4))

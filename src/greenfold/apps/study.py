@@ -65,7 +65,7 @@ class Grid:
     Parameters
     ----------
     axes : mapping
-        Values by name, one or a list: ``architecture`` (see `greenfold study --help`),
+        Values by name, one or a list: ``architecture`` (see ``greenfold study --help``),
         ``neurons``, ``g``, ``tau``, ``seed``, ``order`` (0, 1, … or "exact"), ``gain``
         ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the
         network, order 0). A random search takes ``{"low": …, "high": …, "log": true}`` too.

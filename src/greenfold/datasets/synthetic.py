@@ -295,7 +295,7 @@ def lorenz96(
     n_channels: int = 5,
     forcing: float = 8.0,
 ) -> Floats:
-    """Integrate Lorenz's ring of sites, ẋ_i = (x_{i+1} − x_{i−2}) x_{i−1} − x_i + F.
+    """Integrate Lorenz's ring of sites, ẋᵢ = (xᵢ₊₁ − xᵢ₋₂) xᵢ₋₁ − xᵢ + F.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def kuramoto_sivashinsky(
     length: float = 22.0,
     n_channels: int = 64,
 ) -> Floats:
-    """Integrate the Kuramoto–Sivashinsky equation u_t = −u u_x − u_xx − u_xxxx.
+    """Integrate the Kuramoto–Sivashinsky equation uₜ = −u uₓ − uₓₓ − uₓₓₓₓ.
 
     Parameters
     ----------

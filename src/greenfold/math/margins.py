@@ -32,7 +32,7 @@ def labelled(states: Any, labels: Any) -> np.ndarray:
 
 
 def margin(states: Any, labels: Any, v: Any) -> float:
-    """Margin κ = min_ν ζ_ν vᵀy_ν (paper, equation 4, `def_margin`).
+    """Return the margin κ, the least ζ vᵀy of all states (paper, equation 4, `def_margin`).
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def margin(states: Any, labels: Any, v: Any) -> float:
 def soft_margin(
     states: Any, labels: Any, v: Any, eta: float = 10.0, *, average: bool = True
 ) -> float:
-    """Soft margin −(1/η) ln⟨exp(−η ζ_ν vᵀy_ν)⟩ (paper, equation 5, `soft_margin`).
+    """Return the soft margin −(1/η) ln⟨exp(−η ζ vᵀy)⟩ (paper, equation 5, `soft_margin`).
 
     It is concave in v, at most ln(n_cases)/η above the margin, and stable for any η.
 
@@ -73,7 +73,7 @@ def soft_margin(
 def state_moments(
     states: Any, labels: Any, weights: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """M = ⟨ζy⟩ (n_neurons,) and Σ = cov(ζy) (n_neurons, n_neurons) of labelled states.
+    """Return M = ⟨ζy⟩ and Σ = cov(ζy) of labelled states.
 
     Parameters
     ----------

@@ -266,7 +266,7 @@ def abscissa(matrix: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Modes:
-    """Eigenmodes of the connectivity: w_αᵀ W = λ_α w_αᵀ, slowest mode first.
+    """Eigenmodes of the connectivity W, the slowest first.
 
     Use them to look at a network. W is not normal, so its eigenvectors may be badly
     conditioned; greenfold computes no result from them.

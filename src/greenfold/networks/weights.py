@@ -236,7 +236,10 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
 
 
 def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
-    """`legendre_delay` in discrete time, θ in steps: exact for input constant per step."""
+    """Return the Legendre delay system in discrete time, with θ in steps.
+
+    It is exact for an input that is constant over each step; see `legendre_delay`.
+    """
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
     rates, inputs, v = _legendre(n_neurons)

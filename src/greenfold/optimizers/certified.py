@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from scipy.linalg import eigh
 
 from .._base import checks as check
 from .._base.calls import display
+from ..math.covariances import root
 from .alternating import alternate
 from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import Candidate, LinearProblem, ascend
@@ -34,8 +35,9 @@ from .result import relative_gap
 #: Largest number of nodes of the tree if none is given, of nodes times products per Newton
 #: step, and of Newton steps per node.
 _NODES, _TREE_PRODUCTS, _STEPS = 200, 1e9, 30
-#: Where to cut a node: at this share of the angle of its relaxed w wᵀ.
-_EDGE = 0.6
+#: Where to cut a node: at this share of the angle of its relaxed w wᵀ; and number of its
+#: starts to ascend from, as a better pair may lie in a node that is closed.
+_EDGE, _STARTS = 0.6, 6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
 #: By how much rounding may lift a pair above its bound, and class means above zero.
@@ -136,6 +138,7 @@ class Search:
             self._begin()
             nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
             closed = self.certify() or self._certify_at(nothing) or self._follow_atoms()
+            closed = closed or self._certify_at(self._unlimited())
             if closed or self._lower() or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
@@ -160,6 +163,12 @@ class Search:
             status = "unresolved"
         bound = max(bound, self.value)
         return replace(self.best, status=status, upper_bound=bound)
+
+    def _unlimited(self) -> np.ndarray:
+        """The best of all kernels, whatever the size of projections: tight for large η."""
+        basis, sizes = root(self.problem.stimuli.psi)
+        sizes = self.problem.eta * sizes**2
+        return basis @ (basis.T @ self.problem.stimuli.mu / sizes)
 
     def _begin(self) -> None:
         """Ascend from the pair that is best for small η."""
@@ -266,7 +275,8 @@ class Search:
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
                 if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
-                    self.explore(node.directions[:, :, 0])
+                    for start in islice(node.starts(), _STARTS):
+                        self.explore(start)
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
             yield relative_gap(self.bound, self.value)

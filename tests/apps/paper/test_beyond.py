@@ -42,7 +42,7 @@ def test_beyond(tmp_path, heartbeats):
     judged = row["rows"]["Dynamics"]
     apart = abs(row["claimed_fresh"] - judged["soft_margin"])
     assert apart <= 5 * np.hypot(row["claimed_error"], judged["error"])
-    assert "on the true network" in " ".join(beyond.summary(numbers, p))
+    assert "on the simulated network" in " ".join(beyond.summary(numbers, p))
 
 
 def test_diverging_draws_are_left_out(rng):

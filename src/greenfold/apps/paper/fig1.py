@@ -1,13 +1,12 @@
 """Fig. 1: the setting.
 
-(a) A reservoir: an input projection *u*, random recurrent weights *W*, a readout *v*; the
-width of a line is its weight. (b) Series of two classes (thin) with their means (thick):
-the classes differ mainly in the size of their fluctuations. (c) Responses of the simulated
-network over time, along the readout and along the direction across it in which the clouds
-extend furthest; only these two of 100 dimensions are shown. The grey sheet marks the
-readout time *T*, at which the states form clouds; the black line on it is the decision
-plane, the darker band its margin. The paper's Fig. 1 is a sketch without values; the values
-here are ours.
+(a) A reservoir with an input projection *u*, random recurrent weights *W* and a readout
+*v*. Thicker lines of *u* and *v* mean larger weights. (b) Series of two classes (thin) and
+the class means (thick). The classes differ mainly in the size of their fluctuations. (c)
+Responses of the simulated network over time, in two of its 100 dimensions: along the
+readout, and along the perpendicular direction in which the states vary most. The grey plane
+marks the readout time *T*. The straight line in it is the decision boundary, and the darker
+band is the margin. The paper's Fig. 1 is a sketch without values; the values here are ours.
 """
 
 from dataclasses import dataclass, replace
@@ -165,23 +164,23 @@ def _draw_states(axes: Any, found: dict, p: Parameters) -> None:
         corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
         plane = [[(end, *one) for one in corners]]
         axes.add_collection3d(Poly3DCollection(plane, color=colour, alpha=alpha, lw=0))
-    black = {"color": "k", "lw": 1.6, "zorder": 6, "label": "plane of decision"}
+    black = {"color": "k", "lw": 1.6, "zorder": 6, "label": "decision boundary"}
     axes.plot([end, end], [left, right], [0, 0], **black)
-    axes.set(zlabel=r"along it, $z = v^\mathsf{T} y$ (a.u.)", xlim=(0, end))
+    axes.set(zlabel=r"readout, $z = v^\mathsf{T} y$ (a.u.)", xlim=(0, end))
     axes.view_init(elev=14, azim=-36)
     axes.set_box_aspect((1.5, 1.25, 1.1), zoom=0.92)
     axes.locator_params(nbins=4)
-    labels = (look.TIME, "across the readout (a.u.)", "upper left")
-    title = "responses, and the plane of the readout time"
+    labels = (look.TIME, "perpendicular to $v$ (a.u.)", "upper left")
+    title = "responses over time, read out at $T$"
     look.panel(axes, "c", title, *labels, bbox_to_anchor=(-0.05, 0.98))
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
     return [
-        f"‖μ‖ = {p.strength:g}, variances {p.variances[0]:g} and {p.variances[1]:g}: soft "
-        f"margin {numbers['soft_margin']:.3f}, linear network "
-        f"{numbers['soft_margin_linear']:.3f}",
-        f"margin {numbers['margin']:.3f} over the {len(numbers['signs'])} simulated "
-        f"responses shown; {numbers['accuracy_judged']:.1%} of {2 * p.n_judged} others are "
-        "classified correctly",
+        f"‖μ‖ = {p.strength:g}, class variances {p.variances[0]:g} and "
+        f"{p.variances[1]:g}: the soft margin is {numbers['soft_margin']:.3f}; the linear "
+        f"network reaches {numbers['soft_margin_linear']:.3f}",
+        f"The margin of the {len(numbers['signs'])} simulated responses in (c) is "
+        f"{numbers['margin']:.3f}; {numbers['accuracy_judged']:.1%} of {2 * p.n_judged} "
+        "other responses are classified correctly",
     ]

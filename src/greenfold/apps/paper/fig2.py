@@ -1,13 +1,14 @@
 """Fig. 2: linear reservoir.
 
-(a) Soft margin over the readout time for one network and one pair of classes; the readout
-is solved at every time. Dashed: simulated. Diamonds: *u* solved for that time. Thin grey:
-separation of the class means. (b) Mean over 250 pairs of classes: random *u* (mean and
-standard deviation over 250 of them) and *u* solved for each marked readout time. (c) How
-much the solved *u* of (b) uses each mode of the network: one mark per mode, averaged over
-the pairs of classes, at two readout times; bars are means over the modes in a bin. (d) Soft
-margin as *u* turns away from the solved one in random planes (thin, mean thick), with the
-readout solved again and with the readout kept.
+(a) Soft margin against readout time for one network and one pair of classes, with the best
+readout at each time. Solid lines are theory, dashed lines are simulations. For the
+diamonds, *u* is solved for that readout time. The thin grey line is the separation of the
+class means. (b) Soft margin averaged over 250 pairs of classes, for 250 random projections
+*u* (mean and standard deviation) and for *u* solved for each marked readout time. (c) How
+much the solved *u* of (b) uses each mode of the network, at two readout times. Each mark is
+one mode, averaged over the pairs of classes; each bar is the mean over the modes in a bin.
+(d) Soft margin as *u* is rotated away from the solved *u* in random planes (thin lines) and
+on average (thick lines). The readout is either re-optimised or held fixed.
 """
 
 import importlib.util
@@ -46,6 +47,9 @@ QUICK = replace(
     FULL, fine=10, nest_resolution=0.002, n_stimuli=6, n_random=20, per_step=2, n_angles=25,
     n_planes=6, chunk=3,
 )  # fmt: skip
+
+
+_SIMULATORS = {"nest": "NEST", "scipy": "ODE solver"}
 
 
 def _unfolding(p: Parameters) -> Unfolding:
@@ -219,7 +223,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
     times, edges = np.array(single["times"]), p.dt * np.arange(p.n_steps + 1)
-    simulator = {"nest": "NEST", "scipy": "ODE solver"}[single["engine"]]
+    simulator = _SIMULATORS[single["engine"]]
     label = r"mean separation $\mu$ (a.u.), thin grey"
     above = look.right_axis(axes, label, color=look.NEUTRAL)
     above.stairs(single["mu"], edges, baseline=None, color="0.65", lw=1.2, zorder=0)
@@ -282,20 +286,20 @@ def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
     axes.axhline(level, color=RANDOM, ls="--", lw=1.2, label="random $u$, mean")
     x = r"real part of the eigenvalue, Re $\lambda_\alpha$"
     y = r"mean loading $|\omega_\alpha|$"
-    look.panel(axes, "c", "modes that the solved $u$ uses", x, y, "upper left")
+    look.panel(axes, "c", "modes used by the solved $u$", x, y, "upper left")
 
 
 def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
     degrees, top = np.degrees(angle["radians"]), np.max(angle["readout_optimal"])
     for key, colour, dash, label in (
-        ("readout_optimal", SOLVED, "-", "readout solved again"),
-        ("readout_kept", look.NEUTRAL, "--", "readout kept as for $u^*$"),
+        ("readout_optimal", SOLVED, "-", "readout re-optimised"),
+        ("readout_kept", look.NEUTRAL, "--", "readout held fixed"),
     ):
         margins = np.array(angle[key])
         axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
         axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
     axes.set(xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))
-    title = f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$"
+    title = f"rotating $u$ away from $u^*$, $T = {p.angle_time:g}$"
     x = r"angle between $u$ and $u^*$ (degrees)"
     look.panel(axes, "d", title, x, look.MARGIN, "center left")
 
@@ -305,9 +309,9 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     worst = max(single[key]["deviation_of_range"] for key, _ in look.KINDS)
     certified = np.mean(average["share_certified_to_1e-3"])
     above = np.mean(average["share_at_or_above_every_random"])
-    beaten = f"none of the {p.n_random} random u is better at any time"
+    beaten = f"none of the {p.n_random} random projections is better at any time"
     if above < 1:
-        beaten = f"some random u is better in {1 - above:.1%} of the cases"
+        beaten = f"some random projection is better in {1 - above:.1%} of the cases"
     angle = numbers["angle"]
     kinds = ("readout_optimal", "readout_kept")
     optimal, kept = (np.mean(angle[key], axis=0) for key in kinds)
@@ -315,12 +319,13 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     left = optimal[int(np.argmin(np.abs(degrees - 60)))] / optimal.max()
     negative = np.abs(degrees[kept < 0]).min(initial=180.0)
     return [
-        f"(a) simulated ({single['engine']}) within {worst:.2%} of the curve's range",
-        f"(b) κ at T = {p.n_steps * p.dt:g}: random {average['random'][-1]:.4f} ± "
-        f"{average['random_spread'][-1]:.4f}, solved {average['optimised'][-1]:.4f} "
-        f"({average['ratio'][-1]:.2f} times)",
-        f"    {certified:.0%} of the optima certified to 0.1 %, largest gap "
+        f"(a) theory and simulation ({_SIMULATORS[single['engine']]}) differ by at most "
+        f"{worst:.2%} of the curve's range",
+        f"(b) κ at T = {p.n_steps * p.dt:g}: random u {average['random'][-1]:.4f} ± "
+        f"{average['random_spread'][-1]:.4f}, solved u {average['optimised'][-1]:.4f} "
+        f"({average['ratio'][-1]:.2f} times as large)",
+        f"    {certified:.0%} of the optima are certified to 0.1 %, and the largest gap is "
         f"{max(average['gap_largest']):.1%}; {beaten}",
-        f"(d) 60° away from u*, {left:.1%} of κ is left; with the readout kept as for u*, "
-        f"κ is negative from {negative:.0f}° on",
+        f"(d) 60° away from u*, κ is still {left:.1%} of its maximum if you re-optimise "
+        f"the readout; if you hold it fixed, κ is already negative at {negative:.0f}°",
     ]

@@ -1,12 +1,13 @@
 """Supplement: dependence on η, α and g on ECG5000.
 
-(a) Distance of the class means and spread along the readout against η, which the paper
-mentions but does not show. (b) Accuracy against η. (c) Gain of the soft margin from the
-non-linearity, with the largest real part of the eigenvalues of the linearised network
-(triangles, right). (d) Soft margin against the spread *g* of the weights, read at the end
-or as the mean over time. Panels (b) to (d) are our choice; they show what the paper says
-only in words or leaves open. Means over five networks; bars are standard deviations. The
-dotted line marks the paper's η = 10.
+(a) Distance between the class means and spread along the readout, against η. The paper
+mentions this dependence but does not show it. (b) Accuracy against η. (c) Gain in soft
+margin from the non-linearity, and the largest real part of the eigenvalues of the
+linearised network (triangles, right axis). (d) Soft margin against the spread *g* of the
+weights, for a readout at the end and for a readout of the mean over time. Panels (b) to (d)
+are our choice: they show what the paper only says in words or leaves open. All values are
+means over five networks; bars are standard deviations. The dotted line marks the paper's
+η = 10.
 """
 
 import itertools
@@ -175,7 +176,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
         gain = 1e3 * _by_value(numbers["alpha"], "alpha", p.alphas, kind)
         look.draw_means(c, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
     eigen = _by_value(numbers["alpha"], "alpha", p.alphas, "largest_eigenvalue").mean(0)
-    label = r"largest Re $\tilde\lambda_\alpha$, black triangles"
+    label = r"largest Re $\tilde\lambda_\alpha$, triangles"
     right = look.right_axis(c, label)
     right.plot(p.alphas, eigen, "^--", color="k", ms=4, lw=1.0)
     right.axhline(1.0, color="0.6", lw=0.8)
@@ -183,7 +184,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     right.set_ylim(min(eigen) - 0.02, max(1.0, *eigen) + 0.06)
     y = r"$\kappa_\eta$: non-linear minus linear ($10^{-3}$ a.u.)"
     labels = (r"non-linearity $\alpha$ (1/a.u.)", y, "upper left")
-    look.panel(c, "c", "gain of the non-linearity, and its limits", *labels)
+    look.panel(c, "c", "gain from the non-linearity, and its limit", *labels)
     ways = (("end", "o-", "read at $T$"), ("integrated", "s--", "mean over time"))
     for (kind, colour), (when, dash, label) in itertools.product(look.KINDS, ways):
         margins = _by_value(numbers["g"], "g", p.gs, when, kind)
@@ -207,13 +208,13 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         for when in ("end", "integrated")
     )
     return [
-        f"(a) spread along the readout of the solved u: {spread[0]:.3f} at η = "
+        f"(a) spread along the readout for solved u: {spread[0]:.3f} at η = "
         f"{p.etas[0]:g}, {spread[-1]:.3f} at η = {p.etas[-1]:g}",
-        f"(b) best accuracy: random u {drawn.max():.1f} % at η = "
+        f"(b) highest accuracy: random u {drawn.max():.1f} % at η = "
         f"{p.etas[int(drawn.argmax())]:g}, solved u {best.max():.1f} % at η = "
         f"{p.etas[int(best.argmax())]:g}",
-        f"(c) gain of κ at α = {p.alphas[-1]:g}: {gain:+.4f}; expansion trustworthy in "
-        f"{trusted:.0%} of the networks there",
-        f"(d) κ of the solved u at g = {p.gs[-1]:g}: {end:.3f} read at T, {mean:.3f} for "
-        "the mean state",
+        f"(c) at α = {p.alphas[-1]:g}, the non-linearity changes κ by {gain:+.4f}, and the "
+        f"expansion is trustworthy in {trusted:.0%} of the networks",
+        f"(d) κ for solved u at g = {p.gs[-1]:g}: {end:.3f} with a readout at T, "
+        f"{mean:.3f} with a readout of the mean over time",
     ]
