@@ -48,8 +48,10 @@ def table(
     for i, row in enumerate(rows):
         made.add_row(*map(text, row), style="bold" if i in bold else None)
     screen = console()
-    for part in (*([text(title)] if title else []), made, *map(text, notes)):
+    for part in (*([text(title)] if title else []), made):
         screen.print(part)
+    for note in notes:  # a path in a pipe must stay on one line
+        screen.print(text(note), soft_wrap=not sys.stdout.isatty())
 
 
 def number(value: float | None, form: str = ".4g") -> str:
