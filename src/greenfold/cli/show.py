@@ -50,8 +50,8 @@ def table(
     screen = console()
     for part in (*([text(title)] if title else []), made):
         screen.print(part)
-    for note in notes:  # a path in a pipe must stay on one line
-        screen.print(text(note), soft_wrap=not sys.stdout.isatty())
+    for note in notes:  # lines break between words, never inside a path
+        screen.print(text(note), overflow="ignore", crop=False)
 
 
 def number(value: float | None, form: str = ".4g") -> str:
