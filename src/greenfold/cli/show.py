@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -51,7 +52,8 @@ def table(
     for part in (*([text(title)] if title else []), made):
         screen.print(part)
     for note in notes:  # lines break between words, never inside a path
-        screen.print(text(note), overflow="ignore", crop=False)
+        how: Any = {"break_long_words": False, "break_on_hyphens": False}
+        print(textwrap.fill(printable(note), screen.width, **how), file=screen.file)
 
 
 def number(value: float | None, form: str = ".4g") -> str:
