@@ -125,7 +125,7 @@ def test_two_hundred_normal_networks(kind, seed, monkeypatch):
     assert sizes[0] + curved == pytest.approx(best.upper_bound, rel=1e-6)
     if n <= 100:
         general = Relaxation([LinearProblem(system.maps, stimuli, ETA)])
-        start = best.u.reshape(n, -1)
+        start = best.u.reshape(system.maps.n_inputs, -1)
         lowered = general.lower([np.zeros_like(stimuli.mu)], start)
         assert lowered == pytest.approx(best.upper_bound, rel=1e-6)
 
