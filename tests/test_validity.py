@@ -1,6 +1,7 @@
 """How far an expansion is trusted, against direct computation and the simulated network."""
 
 import warnings
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -127,7 +128,9 @@ def test_large_gaussian_classes_are_sampled():
     exactly, drawn = (
         assess(unfolding, one, u, v, soft_margin=1.0) for one in (samples, stimuli)
     )
-    assert drawn == exactly  # these are the series that are drawn
+    # These are the series that are drawn; threads may add them up in another order, which
+    # moves the last digit of a mean of 1000 numbers.
+    assert astuple(drawn) == pytest.approx(astuple(exactly), rel=1e-12)
 
 
 def test_soft_margin_is_found_where_it_is_not_given():
@@ -214,7 +217,7 @@ def test_what_the_simulated_network_loses_is_part_of_the_verdict():
     X[labels == 1] *= 1.3
     stimuli = SampleStimuli(X, labels, normalize=None)
     unfolding = unfold(reservoir, n_steps=20, dt=0.5, order=1)
-    with pytest.warns(ExpansionWarning, match="NOT trustworthy.*simulated on 100 series"):
+    with pytest.warns(ExpansionWarning, match="NOT trustworthy.*simulation of 100 series"):
         found = optimize(unfolding, stimuli, n_starts=1, rng=0)
     assert found.validity is not None
     assert found.soft_margin > 0
