@@ -88,23 +88,24 @@ class Validity:
         verdict = "trustworthy" if self.trustworthy else "NOT trustworthy"
         # In lines that fit a page; λ without a tilde, which few fonts render well.
         return (
-            f"order {self.order} is {verdict}: largest Re λ on the way "
-            f"{self.largest_eigenvalue:.3f};\n  next order {self.next_order:.1%} of the "
-            f"last one, {self.state_error:.1%} of the state and "
-            f"{self.soft_margin_error:.1%} of the soft margin;\n  {self._simulated()}"
+            f"order {self.order} is {verdict}: the largest Re λ along the trajectories is "
+            f"{self.largest_eigenvalue:.3f};\n"
+            f"  the next order is {self.next_order:.1%} of order {self.order}; it changes "
+            f"the state by {self.state_error:.1%}\n"
+            f"  and the soft margin by {self.soft_margin_error:.1%};\n  {self._simulated()}"
         )
 
     def _simulated(self) -> str:
         if self.simulated_loss is None or self.simulated_points is None:
-            return "not simulated, the network is large"
+            return "not simulated, because the network is large"
         if not np.isfinite(self.simulated_loss):
-            return f"simulated on {self.n_simulated} series, the network diverges"
+            return f"in a simulation of {self.n_simulated} series, the network diverges"
         margin, points = (
             f"{abs(lost):.1%} {'lower' if lost >= 0 else 'higher'}"
             for lost in (self.simulated_loss, self.simulated_points)
         )
-        told = f"soft margin {margin} and accuracy {points} in simulation"
-        return f"simulated on {self.n_simulated} series: {told}"
+        changes = f"the soft margin is {margin} and the accuracy {points}"
+        return f"in a simulation of {self.n_simulated} series, {changes}"
 
 
 @with_few_threads(rows_of)

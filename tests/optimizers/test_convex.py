@@ -266,7 +266,7 @@ def test_small_class_means_are_not_taken_for_none(strength):
     assert 0 < found.soft_margin < found.upper_bound
     assert found.status == ("certified" if strength == 1e-6 else "unresolved")
     if strength == 1e-10:
-        assert "rounding leaves the upper bound wide" in found.message
+        assert "rounding errors make the upper bound loose" in found.message
         assert "amplifies" not in found.message
 
 

@@ -26,7 +26,8 @@ def test_the_status_is_said_in_words():
     assert found.message == "proven optimal"
     wide = replace(found, status="bounded", upper_bound=found.soft_margin / 0.996)
     assert wide.message == (
-        'within 0.4 % of the best possible; method="exact" closes the gap, if you wait'
+        'within 0.4 % of the best possible; method="exact" can close the gap, but takes '
+        "longer"
     )
     assert replace(wide, method="exact").message == "within 0.4 % of the best possible"
     assert "proven optimal" in str(found)

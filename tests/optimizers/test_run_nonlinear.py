@@ -96,8 +96,8 @@ def test_diverging_expansion_is_warned_of_with_both_numbers_and_a_way_out():
     assert caught[0].filename == __file__
     validity = judged(found)
     assert not validity.trustworthy
-    assert f"Re λ on the way {validity.largest_eigenvalue:.3f}" in message
-    assert f"next order {validity.next_order:.1%}" in message
+    assert f"Re λ along the trajectories is {validity.largest_eigenvalue:.3f}" in message
+    assert f"next order is {validity.next_order:.1%}" in message
     assert f"lower alpha from 2 to {2 * validity.scale:.2g}" in message
     assert 0 < validity.scale < 1
     assert "NOT trustworthy" in str(found)

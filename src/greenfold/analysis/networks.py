@@ -309,8 +309,8 @@ class Task:
 
 #: The meaning of each status, in words.
 MESSAGES = {
-    "converged": "no step improves the certified soft margin any further",
-    "max_evaluations": "the limit of evaluations was reached before convergence",
+    "converged": "converged: no step improves the certified soft margin",
+    "max_evaluations": "stopped at the limit of evaluations, before convergence",
     "interrupted": "interrupted; this is the best network found so far",
 }
 

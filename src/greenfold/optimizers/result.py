@@ -17,13 +17,13 @@ _AMPLIFIED = 1e3
 #: The meaning of each status, in words.
 MESSAGES = {
     "certified": "proven optimal",
-    "bounded": "the best pair found",
-    "unresolved": "rounding leaves the upper bound wide; this is the best pair found",
-    "improved": "no change of one or two entries improves this result any further",
+    "bounded": "this is the best pair found",
+    "unresolved": "rounding errors make the upper bound loose; this is the best pair found",
+    "improved": "changing any one or two entries does not improve this result",
     "exhaustive": "the best of all masks of this kind",
-    "converged": "no step improves the soft margin any further",
+    "converged": "converged: no step improves the soft margin",
     "solved": "the readout is optimal for the given input projection",
-    "max_iterations": "the limit of iterations was reached before convergence",
+    "max_iterations": "stopped at the limit of iterations, before convergence",
     "interrupted": "interrupted; this is the best solution found so far",
 }
 
@@ -132,7 +132,7 @@ class Projections(Result, kind="projections"):
             why = f"the network amplifies its input {self.growth:.1e} times"
             return f"{why}, so {super().message}"
         if self.status == "bounded" and self.method == "convex":
-            return f'{super().message}; method="exact" closes the gap, if you wait'
+            return f'{super().message}; method="exact" can close the gap, but takes longer'
         return super().message
 
     def _facts(self) -> dict[str, Any]:
@@ -146,22 +146,22 @@ class Projections(Result, kind="projections"):
         return facts
 
     def __str__(self) -> str:
-        terms = f"separation {self.separation:.6g} − variance {self.variance:.6g}"
+        terms = f"separation {self.separation:.6g} − variance term {self.variance:.6g}"
         lines = [f"soft margin {self.soft_margin:.6g} = {terms}  (η = {self.eta:g})"]
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         if self.mask is not None and self.share is not None:
-            lines.append(f"mask {self.mask}: {100 * self.share:.1f} % of the bound")
+            lines.append(f"mask ({self.mask}): {100 * self.share:.1f} % of the upper bound")
         if self.noise_cost:
             costs = ", ".join(f"{k} {cost:.3g}" for k, cost in self.noise_cost.items())
-            lines.append(f"of the variance, noise: {costs}")
+            lines.append(f"part of the variance term due to noise: {costs}")
         count = f"{self.n_iter} iteration{'s' * (self.n_iter != 1)}"
-        lines.append(f"{self.method}: {self.message} ({count})")
+        lines.append(f'{self.message} (method "{self.method}", {count})')
         if self.fresh_margin is not None:
             fresh = f"{self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
-            lines.append(f"on fresh stimuli {fresh}")
+            lines.append(f"soft margin on fresh stimuli {fresh}")
         if self.step_error is not None:
-            lines.append(f"integrated to {self.step_error:.1g} of the largest state")
+            lines.append(f"integration error {self.step_error:.1g} of the largest state")
         if self.validity is not None:
             lines.append(str(self.validity))
         return "\n".join(lines)
@@ -230,8 +230,10 @@ class RegressionProjections(Result, kind="regression"):
         explained = ", ".join(f"{share:.4g}" for share in self.r2)
         lines = [f"loss {self.loss:.6g}, R² {explained}"]
         if self.upper_bound is not None:
-            bound = f"no u and readouts have a loss below {self.loss_bound:.6g}"
-            lines.append(f"{bound} (gain {self.gain:.6g} of {self.upper_bound:.6g})")
+            lines.append(
+                f"lower bound on the loss {self.loss_bound:.6g} "
+                f"(gain {self.gain:.6g}, at most {self.upper_bound:.6g})"
+            )
         return "\n".join([*lines, self.message])
 
 

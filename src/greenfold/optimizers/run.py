@@ -455,9 +455,11 @@ class Run:
             advice = "lower eta or raise the order"
             if validity.scale < 1:
                 advice = expansion.reservoir.gain.advice(validity.scale)
-            other = 'solve the network itself with `Dynamics`, or order="exact"'
             verdict = " ".join(str(validity).split())
-            problem = f"{verdict}; {advice}, or {other} of a classifier."
+            problem = (
+                f"{verdict}; {advice}, or optimise on the simulated network "
+                '(`Dynamics`; in a classifier, order="exact").'
+            )
             warnings.warn(problem, ExpansionWarning, stacklevel=7)
         return replace(found, validity=validity)
 
