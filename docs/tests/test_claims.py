@@ -67,8 +67,8 @@ def forecasts() -> list[str]:
     ]
     assert above == [10] * 4  # "on every seed"
     return [
-        "With 5 % noise on the series it stays valid "
-        f"{min(noisy):.2f} to {max(noisy):.2f} times",
+        "With 5 % noise on the series, the advantage is only "
+        f"{100 * min(noisy) - 100:.0f} to {100 * max(noisy) - 100:.0f} %",
         f"Lorenz forecast, N = 50 ¹ {valid('Lorenz')}",
         f"Mackey–Glass forecast, N = 50 ¹ {valid('Mackey–Glass')}",
     ]
@@ -116,22 +116,22 @@ def measured() -> list[str]:
         for n, size in ((199, 5), (200, 20), (200, 50))
         for strength in (0.19, 1.0)
     ]
-    shares = [one["value"] for one in drawn]
+    # Two of the 1200 are refused, as their networks amplify too much; they count as open.
+    share = sum(int(one["name"].split()[0]) * one["value"] for one in drawn) / 1200
     largest = 100 * max(one["detail"]["largest_gap"] for one in drawn)
     return [
-        "We tried 1200 problems of six kinds with artificial stimuli: the optimum is "
-        f"proven to within 0.01 % in {min(shares):.1f} to {max(shares):.1f} % of each "
-        f"kind, and the largest gap is {largest:.2f} %",
-        f"In another {len(gaps)} problems with a gap (20 to 100 neurons), "
-        f'`method="exact"` closed it in at most {longest:.0f} s',
-        f"| masks of ±1, relative to the bound | {masks[0]:.1f} % | **{masks[1]:.1f} %** |",
-        "| reservoirpy: points lost to noise "
+        "Of 1200 problems with artificial stimuli (5 to 50 neurons), "
+        f"{share:.1f} % are proven to within 0.01 %; the largest gap is {largest:.2f} %",
+        f'In {len(gaps)} problems that had a gap, `method="exact"` closed it in at '
+        f"most {longest:.0f} s",
+        f"| κ of ±1 masks, relative to the bound | {masks[0]:.1f} % | **{masks[1]:.1f} %** |",
+        "| points of accuracy that reservoirpy loses to noise "
         f"| {echo['random_loses_points']:.1f} | **{echo['solved_loses_points']:.1f}** |",
         f"averaged over five seeds it is {pooled['value'] / 100:.3f}.",
         f"ROCKET takes {rocket[0]:.0f} times as long on ECG5000 and {rocket[1]:.0f} times "
         "as long on series of 1000 steps; MiniROCKET takes "
         f"{mini[0]:.1f} and {mini[1]:.1f} times",
-        f"a ring of 100,000 neurons in {ring['value']:.1f} s with a gap of "
+        f"solves a ring of 100,000 neurons in {ring['value']:.1f} s with a gap of "
         f"{ring['detail']['gap']:.0e}".replace("e-0", "e-"),
     ]
 
@@ -360,10 +360,9 @@ def test_pages_say_what_voting_gained():
     assert best == min(ranks)
     assert mean["three"] < mean["PooledReservoirClassifier"] < mean["two"]
     assert rank["three"] < rank["two"] < alone
-    for path in ("README.md", "docs/benchmarks.md"):
-        text = plain(path)
-        assert f"improves the mean rank from {alone:.2f} to {rank['three']:.2f}" in text
-        assert f"(HC2: {best:.2f})" in text
+    text = plain("docs/benchmarks.md")
+    gained = f"our mean rank from {alone:.2f} to {rank['three']:.2f} (HC2: {best:.2f})"
+    assert gained in text
 
 
 def test_the_reproduction_says_how_the_variance_varies():
