@@ -166,7 +166,7 @@ def test_through_the_true_network(bridge, bias, beats):
             r"`node` must take 1 channel.*got 2",
         ),
         ({"node": {"sr": 3.0}}, ValueError, "`weights`.*unstable"),
-        ({"node": {"Win": np.zeros((5, 1))}}, ValueError, "`node`.*all zero.*norm"),
+        ({"node": {"Win": np.zeros((5, 1))}}, ValueError, "`node`.*only zeros.*norm"),
     ],
 )
 def test_bad_input_is_named(bridge, change, error, message):

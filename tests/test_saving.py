@@ -111,7 +111,7 @@ def test_a_result_comes_back(tmp_path, solved, network):
 def test_what_can_not_be_saved_says_so_and_leaves_no_file(tmp_path, network):
     path = tmp_path / "it"
     own = replace(Gain.linear(), kind=None, name="mine", _function=lambda y: y + 0 * y)
-    with pytest.raises(TypeError, match=r"^the gain mine is made of code .*[^.]+\.$"):
+    with pytest.raises(TypeError, match=r"^the gain mine is made of functions .*[^.]+\.$"):
         Reservoir(network.weights, gain=own).save(path)
     strange = replace(Gain.linear(), kind="cubic", name="cubic")
     with pytest.raises(TypeError, match="the gain cubic"):
@@ -307,6 +307,6 @@ def test_a_description_that_would_lose_an_attribute_is_refused():
         numbers: np.ndarray
         forgotten: np.ndarray | None = None
 
-    with pytest.raises(TypeError, match="'forgotten', which no field .* saves"):
+    with pytest.raises(TypeError, match="'forgotten' that .* does not save"):
         codec.Object(Kept, numbers=codec.Numbers(None))
     codec.Object(Kept, numbers=codec.Numbers(None), forgotten=codec.Numbers(None))

@@ -1,4 +1,4 @@
-"""`python -m greenfold` is the command line."""
+"""Run the command line as ``python -m greenfold``."""
 
 from .cli import main
 

@@ -1,7 +1,8 @@
 """Bridge to reservoirpy: solve the input weights of a node that reservoirpy runs.
 
-Needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` is an
-`EchoStateNetwork` with drawn input weights; the rest of the node does not change.
+It needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` is an
+`EchoStateNetwork` with random input weights. The functions here solve for these weights
+(`solve_sequence` also for the bias) and keep the rest of the node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from .unfolding.unfolding import unfold
 
 __all__ = ["SolvedInput", "network_of", "solve_input", "solve_sequence"]
 
-#: Fields of a result that are in the unit of the states.
+#: Fields of a result in the unit of the states.
 _IN_STATES = ("soft_margin", "separation", "variance")
 _GAINS = {
     activations.identity: Gain.linear,
@@ -45,9 +46,10 @@ _GAINS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolvedInput(Shown):
-    """A node with solved input weights, and their description."""
+    """A node with solved input weights, and the solution that they come from."""
 
-    #: A new node with solved `Win` of the same norm; the given node is not changed.
+    #: A new node with solved `Win`; its norm is that of the given node unless you pass
+    #: ``norm``. The given node is not changed.
     node: Any
     #: u = `Win` at unit norm, the readout v, κ and, if it exists, the bound.
     projections: Projections | RegressionProjections
@@ -61,17 +63,17 @@ class SolvedInput(Shown):
 def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> Any:
     """Return the `EchoStateNetwork` that a node runs.
 
-    It starts at its fixed point, while a node starts at zero: with a bias, pass
-    ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
+    The network starts at its fixed point, but a node starts at zero. If the node has a
+    bias, pass ``start=np.zeros(n_neurons)`` to `Dynamics` to get the states of the node.
 
     Parameters
     ----------
     node : reservoirpy.nodes.Reservoir
-        It is not changed. Weights not yet drawn are those that it would draw for series of
-        ``n_channels`` channels.
+        The node, which is not changed. If its weights are not drawn yet, they are those
+        that it would draw for series of ``n_channels`` channels.
     n_channels : int
     gain : Gain, optional
-        For an activation that reservoirpy does not define.
+        Gain of the neurons, if reservoirpy does not define the activation of the node.
     """
     drawn = _drawn(node, n_channels)
     return EchoStateNetwork(drawn.W, *_parts(drawn, gain))
@@ -94,31 +96,31 @@ def solve_input(
 ) -> SolvedInput:
     """Solve the input weights of a node for two classes of series.
 
-    By default the network is linearised at rest and its optimum certified.
+    By default, the network is linearised at rest and the optimum is certified.
 
     Parameters
     ----------
     node, gain
         As in `network_of`.
     X : array (n_series, n_steps, n_channels), or list of arrays (n_steps, n_channels)
-        In the form that the node runs, of equal length.
+        Series of equal length, in the layout that the node runs.
     labels : array_like (n_series,)
-        Two different values.
+        The class of each series, one of two values.
     eta : float
         Control parameter η of the soft margin, for series scaled to ‖μ‖ = 1.
     exact : bool
-        Continue from there through the network itself, with states counted from midway
-        between the classes. This matters if the series saturate it.
+        Continue from the linear solution on the full network, with states measured from
+        the midpoint between the classes. This matters if the series saturate the network.
     readout : int or array_like (n_steps,), optional
         Step to read, counted from 1, or weights of the steps; by default the last step.
     norm : float, optional
-        Frobenius norm of the solved `Win`; that of the node's own by default.
+        Frobenius norm of the solved `Win`; by default, the norm of the node's own `Win`.
     class_weight
         See `SampleStimuli`.
     device : Device, optional
-        Constraints of `Win`; see `optimize`.
+        Constraints on `Win`; see `optimize`.
     **options
-        For `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
+        Options of `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
 
     Examples
     --------
@@ -136,7 +138,7 @@ def solve_input(
     drawn = _drawn(node, series.shape[1])
     network = EchoStateNetwork(drawn.W, *_parts(drawn, gain))
     own = float(np.linalg.norm(_dense(drawn.Win))) if norm is None else norm
-    got = "input weights that are all zero, pass the `norm` of the solved ones"
+    got = "only zeros, so pass `norm`, the norm of the solved weights"
     check.must(own or norm is not None, "node", "have input weights", got)
     size = check.positive(own, "norm")
     n_steps = series.shape[2]
@@ -161,7 +163,7 @@ def solve_sequence(
     max_iter: int = 100,
     gain: Gain | None = None,
 ) -> SolvedInput:
-    """Solve the input weights and the bias of a node for sequences read at every step.
+    """Solve the input weights and the bias of a node for sequences read at each step.
 
     Put a ``reservoirpy.nodes.Ridge`` behind the node and fit it on the same series.
 
@@ -170,21 +172,22 @@ def solve_sequence(
     node, gain
         As in `network_of`; the spectral radius may be above one.
     x : array (n_steps, n_channels), or list of such
-        Inputs, in the form that the node runs.
+        Inputs, in the layout that the node runs.
     y : array (n_steps, n_targets), or list of such, optional
-        Targets at every step; by default the next input, for forecasts.
+        Targets at each step; by default the next input, for forecasts.
     ridge : float
-        Penalty on the readout, in the squared unit of the states.
+        Penalty on the readout, in units of the squared states.
     washout : int, optional
-        Steps until the node has forgotten its state; measured on ``x`` by default.
+        Number of steps after which the node has forgotten its initial state; by default,
+        it is measured on ``x``.
     max_iter : int
         Largest number of evaluations of the error and its gradient.
 
     Returns
     -------
     SolvedInput
-        A node with solved `Win` and bias, at their joint norm; in its projections the bias
-        is the last column of u.
+        A node with solved `Win` and bias, which keep their joint norm. In the projections,
+        the bias is the last column of u.
 
     Examples
     --------
@@ -224,10 +227,10 @@ def solve_sequence(
 
 
 class _BetweenClasses:
-    """A network whose states are counted from midway between the class means.
+    """A network whose states are measured from the midpoint between the class means.
 
-    A ridge readout has an intercept, but κ has none, and the origin of a non-linear network
-    is only known from its states.
+    A ridge readout has an intercept but κ has none, and the right origin of a non-linear
+    network is known only from its states.
     """
 
     is_linear, degree = False, None
@@ -255,36 +258,36 @@ def _ascend(
     eta: float,
     options: dict[str, Any],
 ) -> Projections:
-    """Return the best projections of the true network, the linear ones among them."""
+    """Return the best projections on the full network, at least as good as ``linear``."""
     signs = np.asarray(stimuli.signs)
     middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
-    start = np.zeros(network.n_neurons)  # where a node starts
+    start = np.zeros(network.n_neurons)  # a node starts at zero
     dynamics = Dynamics(network, n_steps=series.shape[2], readout=readout, start=start)
     system = _BetweenClasses(dynamics, middle)
     share = dict(zip(stimuli.classes.tolist(), stimuli.class_share, strict=True))
     names = stimuli.classes[(signs > 0).astype(int)]
     given = SampleStimuli(series, names, class_weight=share, normalize=None)
-    # η belongs to series with ‖μ‖ = 1; these are larger by this factor.
+    # η applies to series with ‖μ‖ = 1; the given series are larger by this factor.
     factor = float(np.linalg.norm(given.mu)) or 1.0
     found = [
         optimize(system, given, eta / factor, u=linear.u, device=options["device"]),
         optimize(system, given, eta / factor, **options),
     ]
     best = max(found, key=lambda one: one.soft_margin)
-    # Return to that unit, in which the states are smaller by the factor.
+    # Convert back to that unit, in which the states are smaller by the factor.
     margin = {name: getattr(best, name) / factor for name in _IN_STATES}
     lists = {"history": best.history / factor, "starts": best.starts / factor}
     return replace(best, eta=eta, **margin, **lists)
 
 
 def _series(X: Any) -> np.ndarray:
-    """Turn series in reservoirpy's order of axes into (n_series, n_channels, n_steps)."""
+    """Reorder the axes of reservoirpy's series to (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
         lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}
         got = f"lengths {min(lengths)} to {max(lengths)}, pad short ones with zeros first"
         check.must(len(lengths) == 1, "X", "hold series of equal length", got)
     array = check.host_array(X, "X")
-    wanted = "have shape (n_series, n_steps, n_channels), as reservoirpy runs series"
+    wanted = "have shape (n_series, n_steps, n_channels), the layout of reservoirpy"
     advice = ", pass X[:, :, None]" if array.ndim == 2 else ""
     check.must(array.ndim == 3, "X", wanted, f"shape {array.shape}{advice}")
     return np.ascontiguousarray(array.transpose(0, 2, 1))
@@ -304,7 +307,7 @@ def _drawn(node: Any, n_channels: int) -> Any:
 
 
 def _parts(drawn: Any, gain: Gain | None) -> tuple[Any, Any, Any]:
-    """Return leak, gain and bias of a node."""
+    """Return the leak, gain and bias of a node."""
     if gain is None:
         name = getattr(drawn.activation, "__name__", repr(drawn.activation))
         got = f"{name}, pass it as gain=Gain.custom(function, derivative)"

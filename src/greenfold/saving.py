@@ -1,4 +1,4 @@
-"""Save objects as files of numbers without code: ``save`` and ``load``.
+"""Save objects to files that hold numbers but no code: ``save`` and ``load``.
 
 A file holds one object: a fitted estimator, a network, a measured response, a kernel, or
 the result of an optimisation.
@@ -17,10 +17,10 @@ __all__ = ["ModelFileError", "load", "save"]
 
 
 def save(obj: Any, path: str | Path) -> None:
-    """Save an object to a file without code; an existing file is replaced in one step.
+    """Save an object to a file that holds no code.
 
     ``obj`` is a fitted estimator, network, MeasuredResponse, Kernel or Projections. A
-    network with a custom gain is refused.
+    network with a custom gain is refused. An existing file is replaced in one step.
     """
     wanted = "be an estimator, a network, a response, a kernel or projections of greenfold"
     check.instance(obj, Saved, "obj", wanted)

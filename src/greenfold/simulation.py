@@ -1,8 +1,9 @@
 """Simulate the full network: an independent check that shares no code with the rest.
 
 `engine="scipy"` integrates the differential equation with an adaptive high-order
-Runge–Kutta method, restarted at every step of the stimulus, or with an implicit one if the
-network is stiff; `engine="nest"` runs the network in the NEST simulator, as in the paper.
+Runge–Kutta method, restarted at each step of the stimulus, or with an implicit method if
+the network is stiff. `engine="nest"` runs the network in the NEST simulator, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from ._base.calls import rows_of, with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
 
-#: Cases integrated together share one step-size control whose norm averages over them, so
-#: batches stay small enough for one bad case to matter.
+#: Cases integrated together share one step-size control, whose error norm averages over
+#: them. Batches are small enough that a single bad case matters.
 _CASES_TOGETHER = 256
-#: An explicit method is stable while a step times the fastest rate is below about 6. From
-#: this many such steps per step of the stimulus on, the network counts as stiff.
+#: An explicit method is stable while a step times the fastest rate is below about 6. If it
+#: needs more than this many steps per step of the stimulus, the network counts as stiff.
 _EXPLICIT_REACH, _STIFF_STEPS = 6.0, 200
 
 
@@ -40,35 +41,38 @@ def simulate(
     rtol: float = 1e-10,
     resolution: float | None = None,
 ) -> Any:
-    """Integrate τ ẏ = −y + W φ(y) + b + u x(t) from rest (equation 1, `eom_network`).
+    """Simulate a network from rest and return its states.
+
+    In continuous time, it integrates τ ẏ = −y + W φ(y) + b + u x(t) (equation 1,
+    `eom_network`).
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        States are deviations from its resting state. Discrete time needs no ``dt``.
+        The network. States are deviations from its resting state.
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Stimuli, constant over steps of length ``dt``.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     dt : float
-        Length of a step.
+        Length of a step; a network in discrete time needs none.
     engine : {"scipy", "nest"}
-        "scipy" takes any gain, with DOP853, or case by case with LSODA if the network is
-        stiff. "nest" takes a linear or tanh network and needs the extra
-        ``greenfold[nest]``; it resets the NEST kernel of this process. It takes about a
-        millisecond per point of time for 100 neurons, so use it for a few series.
+        "scipy" supports any gain. It uses DOP853, or LSODA case by case if the network is
+        stiff. "nest" supports a linear or tanh network and needs the extra
+        ``greenfold[nest]``. It resets the NEST kernel of this process and takes about a
+        millisecond per time point for 100 neurons, so use it for a few series.
     trajectories : bool
-        Return the states at the end of every step instead of the last ones.
+        Return the states at the end of each step instead of only the last states.
     rtol : float
         Relative tolerance of the ODE solver (engine "scipy").
     resolution : float, optional
-        Time step of NEST in the unit of ``dt`` (engine "nest"); rounded so that ``dt`` is a
-        multiple of it. By default a hundredth of the shorter of ``tau`` and ``dt``.
+        Time step of NEST in the unit of ``dt`` (engine "nest"), rounded so that ``dt`` is a
+        multiple of it; by default a hundredth of the shorter of ``tau`` and ``dt``.
 
     Returns
     -------
     array (n_cases, n_neurons) or (n_cases, n_steps, n_neurons)
-        In the namespace of ``X``. The simulation runs on the host, and raises a
-        FloatingPointError if the true dynamics diverge.
+        States, in the array namespace of ``X``. The simulation runs on the host and raises
+        a FloatingPointError if the true dynamics diverge.
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
     kinds, wanted = Reservoir | EchoStateNetwork, "be a Reservoir or an EchoStateNetwork"
@@ -91,7 +95,7 @@ def simulate(
 
 
 def _run_map(network: EchoStateNetwork, X: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return states of a network in discrete time, step by step."""
+    """Return the states of a network in discrete time after each step."""
     n_cases, _, n_steps = X.shape
     found = np.empty((n_cases, n_steps, network.n_neurons))
     bias = 0.0 if network.bias is None else network.bias
@@ -121,15 +125,15 @@ def _run_scipy(
 
 
 def _refuse_divergence(y: np.ndarray | None, step: int, first: int = 0) -> np.ndarray:
-    """Return the states after a step, or None if the solver fails."""
+    """Return the states after a step; raise if they are None or not finite."""
     if y is not None and np.isfinite(y).all():
         return y
     where = f"the batch of case {first}"
     if y is not None:
         where = f"case {first + int(np.argwhere(~np.isfinite(y))[0][0])}"
     raise FloatingPointError(
-        f"the simulated network diverges in step {step} of {where}; the stimuli or the "
-        "non-linearity are too strong for it to stay bounded."
+        f"the simulated network diverges in step {step} of {where}; scale `X` down, or "
+        "weaken the non-linearity."
     )
 
 
@@ -141,9 +145,9 @@ def _integrate(
     rtol: float,
     stiff: bool,
 ) -> np.ndarray | None:
-    """Integrate one stimulus step for a batch; return None if the solver fails."""
+    """Integrate one step of the stimulus for a batch; return None if the solver fails."""
     W, tau, gain = reservoir.weights, reservoir.tau, reservoir.gain
-    # The whole equation; only the state is relative to rest, like the tolerance.
+    # Integrate the whole equation; only the state and its tolerance are relative to rest.
     rest, bias = reservoir.rest, 0.0 if reservoir.bias is None else reservoir.bias
     constant, identity = drive + bias - rest, np.eye(reservoir.n_neurons)
 
@@ -152,22 +156,22 @@ def _integrate(
         return ((constant - state + gain(rest + state) @ W.T) / tau).ravel()
 
     def jacobian(_: float, state: np.ndarray) -> np.ndarray:
-        """Jacobian of one case; a stiff batch has one."""
+        """Return the Jacobian of one case; a stiff batch has only one case."""
         return ((W * gain.derivative(rest + state) - identity).T / tau).T
 
-    # The absolute tolerance scales with what drives the network.
+    # The absolute tolerance scales with the drive.
     scale = max(np.abs(drive).max(), np.abs(y).max())
     if scale == 0:
         return y
     method: dict[str, Any] = {"method": "DOP853"}
     if stiff:
-        # The response of a stiff network is small, and must be resolved.
+        # The response of a stiff network is small, but it must be resolved.
         scale /= np.abs(jacobian(0.0, y[0])).max()
         method = {"method": "LSODA", "jac": jacobian}
     tolerance = {"rtol": rtol, "atol": rtol * scale * 1e-2}
     with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
         if stiff:
-            warnings.simplefilter("ignore", UserWarning)  # failure is in `success`
+            warnings.simplefilter("ignore", UserWarning)  # `success` reports a failure
         run = solve_ivp(slope, (0.0, dt), y.ravel(), **method, **tolerance)
     return run.y[:, -1].reshape(y.shape) if run.success else None
 
@@ -175,32 +179,32 @@ def _integrate(
 def _is_stiff(reservoir: Reservoir, dt: float) -> bool:
     """Return whether stability, not accuracy, limits the steps of an explicit method."""
     decay = np.eye(reservoir.n_neurons) - reservoir.linear_weights
-    # Any method must follow a fast mode that oscillates.
+    # Use the real parts: any method must follow a fast mode that oscillates.
     fastest = float(np.real(np.linalg.eigvals((decay.T / reservoir.tau).T)).max())
     return fastest * dt > _EXPLICIT_REACH * _STIFF_STEPS
 
 
-#: NEST counts time in ms on a grid; one model resolution is mapped to this many ms, so
-#: that any `tau` and `dt` are representable.
+#: NEST counts time in ms on a grid. One resolution step of the model is mapped to this many
+#: ms, so that any `tau` and `dt` can be represented.
 _TICK = 0.1
 
 
 def _run_nest(
     reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, resolution: float | None
 ) -> np.ndarray:
-    """Run the same network in NEST.
+    """Run the network in NEST and return its states at the end of each step.
 
     Rate neurons with instantaneous connections are driven by one `step_rate_generator` per
-    channel. The linear network is W itself. For tanh, NEST applies the gain to the *summed*
-    input, ρ with τ ρ̇ = −ρ + tanh(W ρ + u s): with the input low-pass filtered by τ ṡ = −s
-    + x, y = W ρ + u s obeys the reservoir's equation exactly.
+    channel. A linear network uses W itself. For tanh, NEST applies the gain to the *summed*
+    input: τ ρ̇ = −ρ + tanh(W ρ + u s). If the input is low-pass filtered by τ ṡ = −s + x,
+    then y = W ρ + u s obeys the reservoir's equation exactly.
     """
     kind = reservoir.gain.nest_model
-    wanted = 'have a linear or tanh gain for engine="nest", or use engine="scipy"'
+    wanted = 'have a linear or tanh gain for engine="nest" (engine="scipy" takes any)'
     check.must(kind, "reservoir", wanted, reservoir.gain.name)
     assert kind is not None
     plain = reservoir.bias is None and not isinstance(reservoir.tau, np.ndarray)
-    wanted = 'have no bias and one time constant for engine="nest", or use engine="scipy"'
+    wanted = 'have no bias and one time constant for engine="nest" (not engine="scipy")'
     check.must(plain, "reservoir", wanted, repr(reservoir))
     os.environ.setdefault("PYNEST_QUIET", "1")  # no banner on the user's terminal
     with check.needs('engine "nest"', "nest"):
@@ -234,9 +238,9 @@ def _run_case(
     if filtered:
         driven = nest.Create("lin_rate_ipn", n_channels, params=quiet)
         nest.Connect(driven, neurons, "all_to_all", {**instantly, "weight": u})
-    # A generator switched at time t reaches its targets one resolution step later, over the
-    # shortest delay, if it was created after them (before them it would arrive earlier).
-    # Its first switch can be at one step, so the clock of the network starts at two.
+    # A generator that switches at time t reaches its targets one resolution step later, the
+    # shortest delay, if it was created after them; otherwise its signal arrives earlier.
+    # Its first switch can be at step one, so the clock of the network starts at step two.
     times = _TICK * (1 + per_step * np.arange(n_steps))
     sources = nest.Create("step_rate_generator", n_channels)
     for channel in range(n_channels):

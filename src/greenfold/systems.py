@@ -1,10 +1,10 @@
-"""What an optimiser needs from a system: a few maps, however they are implemented.
+"""Protocols for systems: the few maps that an optimiser needs, however implemented.
 
 A *system* turns a stimulus and an input projection u into states that a readout v weighs.
-The linear problem and its certificate need three maps (`LinearSystem`), the non-linear
-problem needs states and their pullback (`System`), and nothing else. u has shape (n_inputs,
-n_channels), v shape (n_outputs,); stimuli have n_channels · n_steps values, channel after
-channel.
+The linear problem and its certificate need only three maps (`LinearSystem`); the non-linear
+problem needs only the states and their pullback (`System`). u has shape (n_inputs,
+n_channels) and v has shape (n_outputs,). A stimulus has n_channels · n_steps values,
+channel by channel.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _ABSENT = object()
 
 
 class ResponseSum(Protocol):
-    """G(d) = Σ_n d_n G_n, the map from input projections to states after the signal d.
+    """The map G(d) = Σ_n d_n G_n from input projections to states after the signal d.
 
-    ``matrix()`` is G(d) as (n_outputs, n_channels · n_inputs), or None if it is too large
-    to form. ``drive(u)`` gives states (n_outputs, n_vectors) for u (n_inputs, n_channels,
-    n_vectors), ``pull(v)`` gives G(d)ᵀ v as (n_inputs, n_channels).
+    ``matrix()`` returns G(d) as (n_outputs, n_channels · n_inputs), or None if it is too
+    large to form. ``drive(u)`` returns states (n_outputs, n_vectors) for u (n_inputs,
+    n_channels, n_vectors). ``pull(v)`` returns G(d)ᵀ v as (n_inputs, n_channels).
     """
 
     def matrix(self) -> np.ndarray | None: ...
@@ -37,20 +37,20 @@ class MatrixSum:
         self._matrix = matrix
 
     def matrix(self) -> np.ndarray:
-        """The matrix with channels and inputs in one axis."""
+        """Return the matrix with channels and inputs in one axis."""
         return self._matrix.reshape(len(self._matrix), -1)
 
     def drive(self, u: np.ndarray) -> np.ndarray:
-        """States for several input projections."""
+        """Return the states for several input projections."""
         return np.tensordot(self._matrix, u, axes=((1, 2), (1, 0)))
 
     def pull(self, v: np.ndarray) -> np.ndarray:
-        """G(d)ᵀ v."""
+        """Return G(d)ᵀ v."""
         return np.tensordot(v, self._matrix, axes=1).T
 
 
 class HasSizes(Protocol):
-    """Numbers of steps of the stimuli, of inputs (rows of u) and of outputs."""
+    """An object with numbers of stimulus steps, of inputs (rows of u) and of outputs."""
 
     @property
     def n_steps(self) -> int: ...
@@ -62,12 +62,12 @@ class HasSizes(Protocol):
 
 @runtime_checkable
 class LinearSystem(HasSizes, Protocol):
-    """A linear system: kernels a = vᵀ G_n u with a certified optimum over u and v.
+    """A linear system with kernels a = vᵀ G_n u; its optimum over u and v can be certified.
 
-    ``input_response(u)`` is Rᵤ (n_channels · n_steps, n_outputs): states are ``x @ Rᵤ``.
-    ``readout_response(v)`` is L_v (n_steps, n_inputs): kernels are ``L_v @ u``; a matrix v
-    (n_outputs, n_vectors) adds an axis. ``response_sum(d)`` is G(d) for weights d
-    (n_channels, n_steps) of the steps.
+    ``input_response(u)`` returns Rᵤ (n_channels · n_steps, n_outputs): the states are
+    ``x @ Rᵤ``. ``readout_response(v)`` returns L_v (n_steps, n_inputs): the kernels are
+    ``L_v @ u``. A matrix v (n_outputs, n_vectors) adds an axis. ``response_sum(d)`` returns
+    G(d) for weights d (n_channels, n_steps) of the steps.
     """
 
     def input_response(self, u: Any) -> np.ndarray: ...
@@ -76,12 +76,12 @@ class LinearSystem(HasSizes, Protocol):
 
 
 class NormalModes(Protocol):
-    """Directions and planes of neurons that every G_n of a normal network keeps.
+    """The invariant directions and planes that all G_n of a normal network share.
 
-    ``responses`` γ (n_steps, n_blocks), complex, holds the factor by which G_n multiplies
-    each of them, with planes read as complex numbers. ``vectors(x)`` gives real vectors
-    (n_neurons, …) for coordinates (n_blocks, …): vᵀ G_n u = Re Σ_b γ_nb conj(y_b) x_b for
-    coordinates x of u and y of v.
+    ``responses`` γ (n_steps, n_blocks) holds the complex factor by which G_n multiplies
+    each direction or plane, with a plane read as the complex numbers. ``vectors(x)``
+    returns real vectors (n_neurons, …) for coordinates (n_blocks, …), such that vᵀ G_n u =
+    Re Σ_b γ_nb conj(y_b) x_b for coordinates x of u and y of v.
     """
 
     @property
@@ -91,9 +91,10 @@ class NormalModes(Protocol):
 
 @runtime_checkable
 class ModalLinearSystem(LinearSystem, Protocol):
-    """A linear system that may know its modes; ``modes`` is None if it is not normal.
+    """A linear system that may know its modes; ``modes()`` is None if it is not normal.
 
-    Optional: with modes, the joint optimum over u and v is a convex problem.
+    This protocol is optional. With modes, the joint optimum over u and v is a convex
+    problem.
     """
 
     def modes(self) -> NormalModes | None: ...
@@ -103,10 +104,11 @@ class ModalLinearSystem(LinearSystem, Protocol):
 class System(HasSizes, Protocol):
     """A system, linear or not, as the optimisers see it.
 
-    If ``is_linear``, ``maps`` is all of it; otherwise it is the linear system of weak
-    stimuli. ``degree`` is that of the states as polynomials of the stimulus, or None.
-    ``states(X, u)`` gives states (n_cases, n_outputs) at the readout. ``pullback`` gives
-    ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v.
+    If ``is_linear``, ``maps`` describes the whole system; otherwise, it describes the
+    linear system for weak stimuli. ``degree`` is the degree of the states as polynomials of
+    the stimulus, or None if they are not polynomials. ``states(X, u)`` returns the states
+    (n_cases, n_outputs) at the readout. ``pullback`` returns ∂L/∂u from ∂L/∂Y; with v, it
+    returns (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v.
     """
 
     @property
@@ -120,20 +122,21 @@ class System(HasSizes, Protocol):
 
 
 def lacking(system: Any) -> list[str]:
-    """Names in `System` that an object lacks."""
+    """Return the names in `System` that an object lacks."""
     members = (*vars(HasSizes), *vars(System))
     names = [name for name in members if not name.startswith("_")]
-    # Look like `isinstance`, without running a property.
+    # Look names up as `isinstance` does, without running a property.
     return [name for name in names if getattr_static(system, name, _ABSENT) is _ABSENT]
 
 
 class KernelsOfAll(Protocol):
-    """Kernels of all outputs at one u: y = a·x + xᵀCx, with their gradients.
+    """The kernels of all outputs at one u, y = a·x + xᵀCx, with their gradients.
 
-    ``read_steps`` of the stimuli reach the readout. ``full()`` gives a (D, n_outputs) and C
-    (D, D, n_outputs), D = n_channels · n_steps. ``states_of(X, products)`` gives states of
-    series (n_cases, n_channels, n_steps), with kept ``products(X)`` or None. ``pull(v,
-    a_bar, C_bar)`` is the gradient by u from the cotangents of a v and C v.
+    ``read_steps`` steps of the stimuli reach the readout. ``full()`` returns a (D,
+    n_outputs) and C (D, D, n_outputs), with D = n_channels · n_steps. ``states_of(X,
+    products)`` returns the states of series (n_cases, n_channels, n_steps); ``products`` is
+    a stored ``products(X)`` or None. ``pull(v, a_bar, C_bar)`` returns the gradient with
+    respect to u from the cotangents of a v and C v.
     """
 
     @property
@@ -148,10 +151,11 @@ class KernelsOfAll(Protocol):
 class QuadraticSystem(System, Protocol):
     """A system with kernels, whose states are at most quadratic in the stimulus.
 
-    Optional: moments of many series then cost only products with its kernels, and Gaussian
-    classes have a closed form. The methods tell whether the kernels exist and fit into
-    memory, whether they are the cheaper way to the states of many series, and what they are
-    at one u, on the device of ``reference``.
+    This protocol is optional. With kernels, the moments of many series cost only products
+    with the kernels, and Gaussian classes have a closed form. ``has_kernels_of_all`` tells
+    whether the kernels exist and fit into memory. ``prefers_kernels`` tells whether they
+    are the cheaper way to compute the states of many series. ``kernels_of_all`` returns the
+    kernels at one u, on the device of ``reference``.
     """
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool: ...
@@ -160,7 +164,7 @@ class QuadraticSystem(System, Protocol):
 
 
 class Divergence(FloatingPointError):
-    """A state that grew without bound, with the step and series where it was first seen."""
+    """A state grew without bound; ``step`` and ``series`` tell where it was first seen."""
 
     def __init__(self, step: int, series: int) -> None:
         where, advice = f"step {step} of series {series}", "choose a gain that saturates"
@@ -180,10 +184,11 @@ class StatesAt(Protocol):
 
 
 class PreparedStates(Protocol):
-    """States of the same stimuli at one u after another, with the same sub-steps.
+    """A function that returns the states of fixed stimuli at one u after another.
 
-    ``n_sub`` is their number per step, None before the first u. ``settle(u)`` tells whether
-    it is accurate enough at u; if not, it is increased.
+    It keeps its number of sub-steps: ``n_sub`` per step, or None before the first u.
+    ``settle(u)`` tells whether this number is accurate enough at u, and increases it if
+    not.
     """
 
     def __call__(self, u: Any) -> StatesAt: ...
@@ -196,14 +201,15 @@ class PreparedStates(Protocol):
 class IntegratedSystem(System, Protocol):
     """A system that is integrated step by step, to an accuracy that it measures.
 
-    Optional: states and their pullback at one u share a walk through the stimuli. ``tol``
-    is the tolerated error of a state, ``with_tol(tol)`` the same system with another one,
-    and ``step_error.error`` that of the last integration. ``quadratic`` is the expanded
-    system with its non-linearity cut after the square, or None. ``states`` and ``pullback``
-    take ``n_sub`` sub-steps per step, if given, whatever the error. ``probe(norms)`` gives
-    the sorted positions of the stimuli on which the error is measured, from the squared
-    norms of all: prepared with these alone, the system settles as with all. ``prepare(X)``
-    takes the same stimuli at one u after another, in float32 if they are.
+    This protocol is optional. The states and their pullback at one u then share one pass
+    through the stimuli. ``tol`` is the tolerated error of a state, ``with_tol(tol)``
+    returns the same system with another tolerance, and ``step_error.error`` is the error of
+    the last integration. ``quadratic`` is the expanded system with its non-linearity cut
+    after the square, or None. If ``n_sub`` is given, ``states`` and ``pullback`` take this
+    many sub-steps per step, whatever the error. ``probe(norms)`` takes the squared norms of
+    all stimuli and returns the sorted positions of those on which the error is measured: a
+    system prepared with these alone settles as with all. ``prepare(X)`` prepares to compute
+    the states of the same stimuli at many u, in float32 if ``X`` is.
     """
 
     @property
@@ -225,8 +231,8 @@ class IntegratedSystem(System, Protocol):
 class Expansion(System, Protocol):
     """A system that is one order of an expansion in a non-linearity.
 
-    It has the ``order``, the expanded ``reservoir`` and the length ``dt`` of a step;
-    ``at_order`` is the same system at another order.
+    It has the ``order``, the expanded ``reservoir`` and the length ``dt`` of a step.
+    ``at_order`` returns the same system at another order.
     """
 
     @property
@@ -240,10 +246,10 @@ class Expansion(System, Protocol):
 
 @runtime_checkable
 class Network(Protocol):
-    """A network that can be unfolded, as an estimator needs it.
+    """A network that an estimator can unfold.
 
-    ``tau`` is one time constant or one per neuron, ``with_tau`` the same network with
-    another; ``allow_unstable`` tells whether growing modes were accepted.
+    ``tau`` is one time constant or one per neuron, and ``with_tau`` returns the same
+    network with another one. ``allow_unstable`` tells whether growing modes are accepted.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Check a perturbation expansion, by its orders and by simulation."""
+"""Check a perturbation expansion by the size of its orders and by simulation."""
 
 from __future__ import annotations
 
@@ -18,59 +18,63 @@ from .stimuli.base import Stimuli, signs_of
 from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
-#: An expansion is trusted while its next order is below this share of the last one and
-#: changes the soft margin by less than this share, and while the simulated network keeps
-#: the soft margin and the accuracy to these: stricter than the promised 10 % and one point,
-#: because only some series are simulated.
+#: An expansion is trusted if its next order is below the first share of the last order and
+#: changes the soft margin by less than the second. On the simulated network, the soft
+#: margin and the accuracy may drop by at most the third and the fourth. These are stricter
+#: than the promised 10 % and one point, because only some series are simulated.
 _SMALL, _MARGIN_CHANGE = 0.5, 0.1
 _SIMULATED_LOSS, _SIMULATED_POINTS = 0.05, 0.005
-#: Multiples of these losses from which a smaller non-linearity is no longer advised.
+#: Multiple of these losses from which on a smaller non-linearity is no longer advised.
 _HOPELESS = 20.0
-#: Relative tolerance of the simulation; the diagnosis needs a per cent.
+#: Relative tolerance of the simulation; the diagnosis needs only one per cent.
 _RTOL = 1e-5
-#: Step of the search for a trustworthy non-linearity.
+#: Factor per step of the search for a trustworthy non-linearity.
 _DESCENT = 0.8
-#: Largest number of series to measure the change of κ on, if it is not exact, and about the
-#: number of products they may take. Judging then costs less than the optimisation.
+#: Largest number of series on which the change of κ is measured, if it is not exact, and
+#: the approximate number of products allowed. The check then costs less than the
+#: optimisation.
 _MARGIN_SERIES, _PRODUCTS = 1000, 1.5e8
-#: Fewest and most trajectories to look at, their bytes, and number of their states.
+#: Fewest and most trajectories to look at, their size in bytes, and how many of their
+#: states to look at.
 _MIN_SERIES, _MAX_SERIES, _PATH_BYTES = 20, 50, 2**25
 _N_STATES = 40
 
 
 class ExpansionWarning(UserWarning):
-    """You cannot trust the perturbation expansion at this non-linearity."""
+    """A warning that the perturbation expansion is not valid at this non-linearity."""
 
 
 @dataclass(frozen=True)
 class Validity:
-    """How far you can trust an unfolding at one input projection.
+    """An assessment of how far you can trust an unfolding at one input projection.
 
     Attributes
     ----------
     order : int
         Order k of the expansion.
     largest_eigenvalue : float
-        Largest Re λ̃ of the linearised connectivity W_ij φ'(y_j) over the trajectories
-        looked at (paper, supplement "Linearized connectivity"); it must stay below 1.
+        Largest Re λ̃ of the linearised connectivity W_ij φ'(y_j) over some
+        trajectories (paper, supplement "Linearized connectivity"); it must stay below 1.
     next_order, state_error : float
         Size of order k + 1 at the readout relative to order k, and to the whole state (root
         mean square).
     soft_margin_error : float
         Relative change of κ, at the same u and v, when order k + 1 is added. Higher orders
-        add to it: if ``next_order`` is near a third, the simulated network changed κ by two
-        to six times as much.
+        add to it: with ``next_order`` near a third, κ changed two to six times as much on
+        the simulated network.
     trustworthy : bool
-        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less than
-        10 %, and the simulated network keeps κ and the accuracy.
+        Whether Re λ̃ < 1, the orders fall (next_order < 0.5), the next order changes κ by
+        less than 10 %, and the simulated network keeps κ and the accuracy.
     scale : float
         Factor on the non-linearity (on α, for a quadratic gain) at which the criteria would
-        hold; 1 if they hold, or if κ is so small a difference that no factor helps.
+        hold; 1 if they hold already, or if κ is too small a difference for any factor to
+        help.
     simulated_loss : float or None
         Share of κ lost on the simulated network at the same u and v (negative if it gains,
         infinite if the simulation diverges). None if the network is too large to simulate.
     simulated_points : float or None
-        Accuracy lost on ``n_simulated`` series, with the plane midway between classes.
+        Accuracy lost on ``n_simulated`` series, with the decision plane midway between the
+        classes.
     """
 
     order: int
@@ -86,7 +90,7 @@ class Validity:
 
     def __str__(self) -> str:
         verdict = "trustworthy" if self.trustworthy else "NOT trustworthy"
-        # In lines that fit a page; λ without a tilde, which few fonts render well.
+        # The lines fit a page. λ has no tilde, because few fonts render it well.
         return (
             f"order {self.order} is {verdict}: the largest Re λ along the trajectories is "
             f"{self.largest_eigenvalue:.3f};\n"
@@ -125,8 +129,8 @@ def assess(
     expansion : Expansion
         An unfolding of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
-        Gaussian classes use an exact integration rule while it has less than 6000 points.
-        Otherwise at most 1000 series, drawn or evenly chosen, are used.
+        For Gaussian classes, an exact integration rule is used if it has fewer than 6000
+        points. Otherwise, at most 1000 series are used, either drawn or evenly chosen.
     u, v : array_like
     eta : float
     soft_margin : float, optional
@@ -145,11 +149,11 @@ def assess(
     n_outputs = expansion.n_outputs
     within = _PRODUCTS / (expansion.n_steps * n_outputs**2)
     n_series = int(np.clip(within, _MIN_SERIES, _MARGIN_SERIES))
-    # The diagnosis needs a per cent; a loose quadrature makes it cheap.
+    # The diagnosis needs only one per cent, so a loose and cheap quadrature suffices.
     here, higher = (expansion.at_order(order, tol=1e-3) for order in (k, k + 1))
     points = stimuli.points(higher.degree, n_series)
     orders = higher.states(points.X, u, orders=True)
-    relative = orders / max(float(np.abs(orders).max()), 1e-300)  # squares stay finite
+    relative = orders / max(float(np.abs(orders).max()), 1e-300)  # keeps the squares finite
     size = np.sqrt((relative**2).mean(axis=(1, 2)))
     last, following = size[k], size[k + 1]
     next_order = float(following / last) if last > 0 else 0.0
@@ -164,7 +168,7 @@ def assess(
     both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
     with np.errstate(over="ignore", invalid="ignore"):
         moments = list(both)
-        change = np.inf  # of orders whose squares overflow
+        change = np.inf  # if the squares of the orders overflow
         if all(np.isfinite(Sigma).all() for _, Sigma in moments):
             before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in moments)
             change = _share(abs(after - before), soft_margin)
@@ -173,7 +177,7 @@ def assess(
     losses, seen = [change / _MARGIN_CHANGE], dict[str, Any]()
     if looked is not None:
         loss, lost, error, n_simulated = looked
-        # Among few series, one that changes sides says little.
+        # With few series, a single one that changes sides says little.
         losses += [loss / _SIMULATED_LOSS, max(0.0, lost - error) / _SIMULATED_POINTS]
         seen.update(simulated_loss=loss, simulated_points=lost, n_simulated=n_simulated)
     scale = 1.0 if falls else _safe_scale(expansion.reservoir, paths, next_order)
@@ -204,7 +208,8 @@ def _look(
     """Return relative loss of κ, loss of accuracy and its error, in simulation.
 
     The unfolded and the simulated network read the same series, so the scatter of both
-    cancels. None if too few could be simulated quickly, or if the readout is inside a step.
+    cancels. The result is None if too few series could be simulated quickly, or if the
+    readout is inside a step.
     """
     weights = getattr(expansion, "readout_weights", None)
     if n_series <= _MIN_SERIES or weights is None or not np.any(weights):
@@ -228,13 +233,13 @@ def _look(
     weight = points.second / points.second.sum()
     gone = right[0].astype(float) - right[1]
     loss = _share(margins[0] - margins[1], soft_margin)
-    # A series that changes sides counts with its weight, in either direction by chance.
+    # A series that changes sides by chance counts with its weight, in either direction.
     error = float(np.sqrt((weight**2) @ gone**2))
     return loss, float(weight @ gone), error, len(signs)
 
 
 def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:
-    """Return the largest Re λ̃ over the states furthest from rest, with f scaled.
+    """Return the largest Re λ̃ over the states furthest from rest, for f times ``scale``.
 
     Scaling f by s scales order k of the trajectories, ``paths[k]``, by s^k.
     """
@@ -248,7 +253,8 @@ def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -
 def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> float:
     """Return the factor on f at which both criteria hold at this u.
 
-    The ratio of two orders is proportional to it; at rest the network is stable.
+    The ratio of two orders is proportional to the factor. The search ends, because the
+    network is stable at rest.
     """
     scale = 0.9 * _SMALL / next_order if next_order >= _SMALL else 1.0
     while _largest_eigenvalue(reservoir, paths, scale) >= 1:
@@ -265,7 +271,7 @@ def _share(part: float, whole: float) -> float:
 
 @dataclass(frozen=True)
 class SimulatedCheck:
-    """The same projections on the unfolded and on the simulated network."""
+    """A comparison of the same projections on the unfolded and the simulated network."""
 
     #: Largest deviation of the unfolded from the simulated states, relative to the largest
     #: simulated state.
@@ -274,7 +280,7 @@ class SimulatedCheck:
     unfolded: float
     simulated: float
     simulated_best: float
-    #: Share of series on the right side of the plane through the origin.
+    #: Share of series on the correct side of the plane through the origin.
     unfolded_accuracy: float
     simulated_accuracy: float
 
@@ -290,25 +296,25 @@ def check_by_simulation(
     eta: float = 10.0,
     engine: str = "scipy",
 ) -> SimulatedCheck:
-    """Evaluate projections on the simulated and on the unfolded network.
+    """Evaluate the same projections on the unfolded and on the simulated network.
 
     Parameters
     ----------
     unfolding : Unfolding
-        Read at the end of a step.
+        An unfolding that is read at the end of a step.
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Series as they enter the network (after `SampleStimuli.transform`).
     labels : array_like (n_cases,)
-        Two different values of any kind; the larger one (by sorting) is ζ = +1.
+        Two different values of any kind; the one that sorts last is ζ = +1.
     u, v : array_like
     eta : float
     engine : {"scipy", "nest"}
         See `simulate`.
     """
     if unfolding.readout_time is not None:
-        got = "a time inside a step, for which only a finer grid of steps can be simulated"
+        got = "a readout inside a step, which only a finer grid of steps can simulate"
         check.must(False, "unfolding", "be read at the end of a step", got)
-    # Check the arguments of the cheap half before running the network.
+    # Do the cheap half first: it checks the arguments before the simulation runs.
     v = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
     labels = signs_of(labels, len(unfolded))

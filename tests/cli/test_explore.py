@@ -104,7 +104,7 @@ def test_models_that_hold_no_series(beats):
     model.fit(X, names).save("m.gfm")
     result = invoke("explore", "m.gfm", "--out", "page.html", code=1)
     one_sentence(result.stderr)
-    assert "name some after it" in result.stderr
+    assert "name a data set or file after it" in result.stderr
     explored("m.gfm", beats)
     assert "shows its linear part" in Path("page.html").read_text()
     exact = ReservoirClassifier(

@@ -12,7 +12,7 @@ from .conftest import invoke
 
 def test_numbers_are_plain():
     X = np.eye(4)
-    with pytest.raises(ValueError, match=r"y holds 1 only"):
+    with pytest.raises(ValueError, match=r"y holds only one class: 1"):
         ReservoirClassifier().fit(X, np.ones(4, dtype=int))
     with pytest.raises(ValueError, match=r"Got -1\.0 instead"):
         ReservoirClassifier(eta=np.float64(-1)).fit(X, [0, 1, 0, 1])

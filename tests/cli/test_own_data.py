@@ -264,7 +264,7 @@ def test_fit_from_a_pipe_and_with_labels_of_their_own(beats):
         told = json.loads(invoke("fit", "X.npy", "--y", labels, *small).stdout)
         assert told["soft_margin"] == first["soft_margin"]
         assert told["classes"] == [1, 2]
-    assert "give a file with labels with --y" in refused("fit", "X.npy")
+    assert "give a file of labels with --y" in refused("fit", "X.npy")
     np.save("y.npy", y[1:])
     assert "11 labels for 12 series" in refused("fit", "X.npy", "--y", "y.npy")
 

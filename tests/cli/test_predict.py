@@ -58,7 +58,7 @@ def test_labels_in_the_last_column_are_not_taken_for_series(beats, model):
     Path("last.csv").write_text("\n".join(rows))
     result = invoke("predict", model, "last.csv", code=1)
     one_sentence(result.stderr)
-    assert "no class of the model among its labels" in result.stderr
+    assert "is a class of the model; the first is" in result.stderr
     told = invoke("predict", model, "last.csv", "--label-column", "last")
     assert told.stdout == invoke("predict", model, beats).stdout
     assert told.stderr == ""

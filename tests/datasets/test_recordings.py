@@ -72,7 +72,7 @@ def test_columns_by_name(tmp_path, values):
     [
         ("t,u1,y1\n0,1,2\n1,2,3\n2,2,1\n5,1,2\n", r"gap in time after sample 2 \(t = 2: 3"),
         ("t,u1,y1\n0,1,2\n0,2,3\n0,1,2\n", "times that do not increase"),
-        ("t,u1,y1\n0,1,2\n1,2\n", "2 values in line 3 .* cut it there"),
+        ("t,u1,y1\n0,1,2\n1,2\n", "2 values in line 3, .* cut the file there"),
         ("t,u1,y1\n0,1,2\n1,two,3\n", "'two' instead of a number in line 3, position 1"),
         ("0,1,2\n1,2,3\n", "begins with numbers"),
         ("u1,u1,y1\n1,2,3\n", "two columns named 'u1'"),

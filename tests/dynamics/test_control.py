@@ -60,7 +60,7 @@ def test_too_many_sub_steps_are_refused_in_one_sentence(monkeypatch):
 
     monkeypatch.setattr(control, "_MAX_SUBSTEPS", 4)
     case = problem("biased tanh", dt_over_tau=4.0, n_steps=3).scaled(2.0)
-    message = r"^`tol` = 1e-08 would take more than 4 sub-steps .*; shorten `dt`.*\.$"
+    message = r"^`tol` = 1e-08 needs more than 4 sub-steps .*; shorten `dt`.*\.$"
     with pytest.raises(ValueError, match=message):
         plan_substeps(case.make, case.X, case.u, 1e-8)
 

@@ -423,7 +423,7 @@ def test_a_fit_that_fails_leaves_the_one_before(forecaster, series):
 
 def test_series_shorter_than_the_washout_are_said(series):
     model = ReservoirForecaster(15, max_iter=3, random_state=0)
-    with pytest.warns(UserWarning, match="1 of 2 sequences that are shorter than the wash"):
+    with pytest.warns(UserWarning, match="1 of 2 sequences in .* shorter than the wash"):
         model.fit([series[:400], series[:4]])
     alone = ReservoirForecaster(15, max_iter=3, random_state=0)
     wanted = alone.fit([series[:400]]).forecast(3)
@@ -457,7 +457,7 @@ def test_what_was_fitted_stays_when_parameters_change(forecaster):
         ),
         (
             lambda m, s: m.set_params(input_weights=np.zeros((40, 3))).fit(s[:300]),
-            "`input_weights` must have non-zero weights of inputs",
+            "`input_weights` must have non-zero weights for inputs",
         ),
         (
             lambda m, s: m.fit([s[:100], np.full((50, 3), np.nan)]),

@@ -237,7 +237,7 @@ OK, LABELS = np.ones((2, 3)), [1, -1]
         (state_moments, (OK, LABELS, [1.0]), ValueError, r"`weights`.*2 non-neg.*\(1,\)"),
         (state_moments, (OK, LABELS, [1.0, -1]), ValueError, "`weights`.*minimum -1"),
         (state_moments, (OK, LABELS, [0.0, 0]), ValueError, "`weights`.*not all zero"),
-        (svm_readout, (np.eye(3), [1, 1, 1]), ValueError, "`labels`.*one class only"),
+        (svm_readout, (np.eye(3), [1, 1, 1]), ValueError, "`labels`.*only one class"),
         (svm_readout, (np.zeros((2, 3)), LABELS), ValueError, "`states` are all equal"),
     ],
 )

@@ -176,7 +176,7 @@ def test_any_graph_has_the_radius_that_was_asked_for(make):
          "`positions` must have one row for each of the 9 neurons"),
         (lambda: Reservoir.spatial(50, 5.0, rng=0), UnstableError, "lower `g`"),
         (lambda: Reservoir.from_graph(np.ones((3, 2))), ValueError, "a square matrix"),
-        (lambda: Reservoir.from_graph("graph"), ValueError, "`graph` must be a graph of"),
+        (lambda: Reservoir.from_graph("graph"), ValueError, "`graph` must be a NetworkX"),
         (lambda: Reservoir.from_graph(np.eye(3), nodes=[0, 3]), ValueError, "below 3"),
         (lambda: Reservoir.from_graph(np.eye(3), nodes=[0, 0]), ValueError, "different"),
         (lambda: Reservoir.from_graph(sparse.eye_array(10**6)), MemoryError, "GiB"),

@@ -46,7 +46,7 @@ def test_gain_matches_its_taylor_series_and_derivative(gain):
         (
             lambda: Gain.custom(np.sin, np.sin),
             ValueError,
-            "`derivative` is not that of `function`: at y = .* finite difference gives",
+            "`derivative` is not the derivative of `function`: at y = .* difference gives",
         ),
         (
             lambda: Gain.custom(np.cos, lambda y: -np.sin(y)),

@@ -226,7 +226,7 @@ def test_time_constants_decide_on_stability():
         Reservoir(weights, [1.0, 3.0], Gain.tanh(), bias=0.1)
     kept = Reservoir(weights, [1.0, 3.0], allow_unstable=True, bias=0.1)
     assert kept.weights @ kept.rest + 0.1 == pytest.approx(kept.rest)
-    with pytest.raises(ValueError, match="`bias`.*integrates it without end"):
+    with pytest.raises(ValueError, match="`bias`.*integrates the bias forever"):
         Reservoir(np.eye(2), allow_unstable=True, bias=0.1)
 
 

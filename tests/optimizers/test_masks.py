@@ -23,6 +23,7 @@ from greenfold.datasets import ecg5000_paper, synthetic_heartbeats
 from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import masks
 from greenfold.optimizers import masks as exchange
+from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.masks import UnitQuadratic, climb, into_box, symmetric_levels
 
 from ..conftest import small
@@ -49,6 +50,17 @@ def every(levels, n):
     """All masks of given levels but the zero one."""
     found = np.array(list(itertools.product(levels, repeat=n)))
     return found[found.any(1)]
+
+
+def test_an_ascent_that_runs_out_of_evaluations_does_not_call_itself_converged():
+    network, stimuli = setting(8)
+    problem = LinearProblem(network, stimuli, ETA)
+    u = np.ones((8, 1))
+    ends = [
+        masks.ascend_in_box(problem, u, (-0.4, 0.4), max_evaluations=n) for n in (2, 500)
+    ]
+    assert [end.status for end in ends] == ["max_iterations", "converged"]
+    assert ends[0].margin.value < ends[1].margin.value
 
 
 CASES = {

@@ -214,7 +214,7 @@ def test_a_site_with_one_class_is_part_of_a_merge(rng):
     assert same.soft_margin == pytest.approx(best.soft_margin, rel=1e-6)
     alone = SampleStimuli.merge(parts[:2])
     assert alone.class_share.tolist() == [1, 0]
-    with pytest.raises(ValueError, match="`stimuli` hold class 0 alone; merge them"):
+    with pytest.raises(ValueError, match="`stimuli` hold only class 0; merge them"):
         optimize(system, alone)
     with pytest.raises(ValueError, match=r"be among `classes` \[0, 1\]; got \[2\]"):
         SampleStimuli(X, y + 1, **told)
@@ -240,7 +240,7 @@ def attacked(X, y):
         "object": (chunks.astype(object), y, "fixed width; got dtype object"),
         "text": (from_array(X.astype(str), chunks=9), y, "fixed width; got dtype <U"),
         "complex": (chunks * 1j, y, "fixed width; got dtype complex128"),
-        "labels": (chunks, [None] * 60, "`labels` must be of one kind; got NoneType"),
+        "labels": (chunks, [None] * 60, "`labels` must be of one type; got NoneType"),
         "array": (X, y, "`X` must be a dask array; got ndarray"),
         "hidden": (
             da.map_blocks(lambda b: b.astype(object), chunks, dtype=float, meta=X[:0]),
@@ -250,7 +250,7 @@ def attacked(X, y):
         "short": (
             da.map_blocks(lambda b: b[:-1], chunks, chunks=chunks.chunks, meta=X[:0]),
             y,
-            r"announces 20 series for the chunk from series \d+ on, which holds 19",
+            r"declares 20 series for the chunk from series \d+ on, which holds 19",
         ),
     }
 
@@ -265,7 +265,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats):
 
 
 def test_series_in_chunks_are_not_brought_into_memory(pair):
-    with pytest.raises(ValueError, match="are not brought into memory"):
+    with pytest.raises(ValueError, match="are not loaded into memory"):
         pair[1].series
 
 
@@ -365,5 +365,5 @@ def test_what_is_no_client_is_named(beats):
 
 def test_halves_of_series_elsewhere_are_refused(pair):
     _, found = pair
-    with pytest.raises(ValueError, match="`held_out` = a share needs the series in memory"):
+    with pytest.raises(ValueError, match="`held_out` as a share needs the series"):
         optimize_reservoir(small(Gain.linear(), n=6), found, 0.2)

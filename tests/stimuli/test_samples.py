@@ -179,7 +179,7 @@ WITH_INF = np.where(np.arange(12).reshape(4, 3) == 10, np.inf, X4)
         (X4, [0, 1], {}, ValueError, r"`labels`.*\(4,\).*\(2,\)"),
         (X4, [[0, 0, 1, 1]], {}, ValueError, r"`labels`.*\(4,\).*\(1, 4\)"),
         (X4, [0, np.nan, 1, 1], {}, ValueError, "`labels`.*NaN"),
-        (X4, [None, 1, 1, 0], {}, TypeError, "`labels`.*one kind.*NoneType"),
+        (X4, [None, 1, 1, 0], {}, TypeError, "`labels`.*one type.*NoneType"),
         (X4 * np.nan, Y4, {}, ValueError, "`X`.*nan in case 0, channel 0, step 0"),
         (WITH_INF, Y4, {}, ValueError, "`X`.*inf in case 3, channel 0, step 1"),
         (X4[0], Y4, {}, ValueError, r"`X`.*\(n_cases, n_steps\).*\(3,\)"),
@@ -218,7 +218,7 @@ def test_means_that_coincide_up_to_rounding_are_not_scaled_up(rng):
         ([X4], TypeError, r"`batches`.*pairs \(X, labels\).*ndarray"),
         ([(X4, [1] * 4)], ValueError, "`labels`.*exactly two classes; got 1"),
         ([(X4, Y4), (X4, [2] * 4)], ValueError, "`labels`.*exactly two.*got 3"),
-        ([(X4, Y4), (X4, ["a"] * 4)], TypeError, "`labels`.*one kind.*text and numbers"),
+        ([(X4, Y4), (X4, ["a"] * 4)], TypeError, "`labels`.*one type.*text and numbers"),
         ([(X4, Y4), (X4[:, :2], Y4)], ValueError, r"`X`.*n_steps = 3.*\(4, 2\)"),
         (
             [(X4, Y4), (np.ones((4, 2, 3)), Y4)],

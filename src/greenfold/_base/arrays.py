@@ -1,4 +1,4 @@
-"""Array namespaces: batch work runs where its input is."""
+"""Array namespaces: work on a batch runs on the device of its input."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from array_api_compat import numpy as numpy_namespace
 
 #: Working memory for one batch of cases, in bytes.
 BATCH_BYTES = 128 * 2**20
-#: Share of the free memory of a GPU that a batch may take.
+#: Share of the free memory of a GPU that a batch may use.
 _DEVICE_SHARE = 0.5
 
 
 def is_array(value: Any) -> bool:
-    """Whether ``value`` already belongs to an array namespace."""
+    """Return whether ``value`` belongs to an array namespace."""
     return compat.is_array_api_obj(value)
 
 
 def is_dask(value: Any) -> bool:
-    """Whether ``value`` looks like a dask array; dask need not be installed."""
+    """Return whether ``value`` looks like a dask array; dask need not be installed."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
 def is_sliced(value: Any) -> bool:
-    """Whether ``value`` is read slice by slice, like an HDF5 data set."""
-    # pandas tables and sparse arrays are in memory; the estimators have messages for them.
+    """Return whether ``value`` is read slice by slice, like an HDF5 data set."""
+    # pandas tables and sparse arrays are in memory; the estimators refuse them themselves.
     if isinstance(value, np.ndarray | list | tuple) or is_array(value):
         return False
     if hasattr(value, "iloc") or hasattr(value, "tocsr"):
@@ -39,14 +39,14 @@ def is_sliced(value: Any) -> bool:
 
 
 def in_chunks(value: Any) -> bool:
-    """Whether ``value`` is not in memory, but a dask array or read slice by slice."""
+    """Return whether ``value`` is a dask array or read slice by slice, not in memory."""
     return not isinstance(value, np.ndarray) and (is_dask(value) or is_sliced(value))
 
 
 def namespace(*arrays: Any) -> Any:
-    """Array namespace of the given arrays; NumPy for anything else."""
+    """Return the array namespace of the given arrays, or NumPy for anything else."""
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
-        return numpy_namespace  # a walk of many steps asks thousands of times
+        return numpy_namespace  # a fast path: a long walk asks thousands of times
     known = [a for a in arrays if is_array(a)]
     return compat.array_namespace(*known) if known else compat.array_namespace(np.empty(0))
 
@@ -76,13 +76,13 @@ def like(host: np.ndarray, reference: Any, dtype: Any = None) -> Any:
 
 
 def zeros(shape: tuple[int, ...], reference: Any) -> Any:
-    """Zeros in the namespace, on the device and of the type of ``reference``."""
+    """Return zeros with the namespace, device and dtype of ``reference``."""
     xp = namespace(reference)
     return xp.zeros(shape, dtype=reference.dtype, device=compat.device(reference))
 
 
 def multiply_into(target: Any, one: Any, other: Any) -> None:
-    """Write a product into a view, without a temporary array if the library can."""
+    """Write a product into a view, without a temporary array if the library allows."""
     if isinstance(target, np.ndarray):
         np.multiply(one, other, out=target)
     elif compat.is_torch_array(target):
@@ -94,9 +94,10 @@ def multiply_into(target: Any, one: Any, other: Any) -> None:
 
 
 def plus_product(base: Any, left: Any, right: Any) -> Any:
-    """``base + left @ right`` as a new array."""
+    """Return ``base + left @ right`` as a new array."""
     if compat.is_torch_array(base):
-        # One kernel instead of two; on a GPU a pass over memory is a tenth of a product.
+        # This takes one kernel instead of two. On a GPU, a pass over memory costs a tenth
+        # of a product.
         return base.addmm(left, right)
     product = left @ right
     product += base
@@ -104,7 +105,7 @@ def plus_product(base: Any, left: Any, right: Any) -> Any:
 
 
 def add_product(base: Any, left: Any, right: Any) -> Any:
-    """``base + left @ right``, overwriting ``base`` if the library allows."""
+    """Return ``base + left @ right``, overwriting ``base`` if the library allows."""
     if compat.is_torch_array(base):
         return base.addmm_(left, right)
     base += left @ right
@@ -112,10 +113,11 @@ def add_product(base: Any, left: Any, right: Any) -> Any:
 
 
 def exponent(values: np.ndarray, axis: Any = None) -> Any:
-    """Powers of two that bring the largest values along an axis to order one; 0 for zero.
+    """Return exponents of two that scale the largest values along an axis to order one.
 
-    Dividing by them is exact, and the squares of the quotients do not overflow. They stay
-    24 below the ends of the exponent range, to leave room for related values.
+    The exponent of zero is 0. Division by these powers of two is exact, and the squares of
+    the quotients do not overflow. The exponents stay 24 below the ends of their range, to
+    leave room for related values.
     """
     largest = np.abs(values).max(axis=axis)
     found = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
@@ -123,9 +125,9 @@ def exponent(values: np.ndarray, axis: Any = None) -> Any:
 
 
 def content_hashes(rows: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Numbers (n_rows,) of 64 bits, equal for rows (n_rows, …) of equal values.
+    """Return 64-bit hashes (n_rows,) of rows (n_rows, …), equal for equal rows.
 
-    Each value is mixed as by SplitMix64, in its place, and the results are added.
+    Each value is mixed with its position as in SplitMix64, and the results are added.
     """
     bits = (rows.reshape(len(rows), -1).astype(np.float64) + 0.0).view(np.uint64)
     salt = np.random.default_rng(seed).integers(2**64 - 1, size=bits.shape[1], dtype="u8")
@@ -137,13 +139,13 @@ def content_hashes(rows: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def wide(array: Any) -> Any:
-    """The same array in float64, for sums over series."""
+    """Return the array in float64, for sums over series."""
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
 
 
 def contiguous(array: Any) -> Any:
-    """The same values, contiguous in memory if the library can."""
+    """Return the same values, contiguous in memory if the library allows."""
     if isinstance(array, np.ndarray):
         return np.ascontiguousarray(array)
     return array.contiguous() if compat.is_torch_array(array) else array
@@ -171,7 +173,7 @@ def check_device_name(device: str) -> str:
 def on_device(X: Any, device: str) -> Any:
     """Move a host array to PyTorch on a named device, such as "cuda" or "cuda:1".
 
-    A list of series of several lengths, and anything for "cpu", stays as it is.
+    A list of series of several lengths is returned as it is, and so is anything for "cpu".
     """
     if check_device_name(device) == "cpu" or isinstance(X, list):
         return X
@@ -188,7 +190,7 @@ def on_device(X: Any, device: str) -> Any:
 
 
 def on_gpu(X: Any) -> bool:
-    """Whether an array lives on a GPU."""
+    """Return whether an array is on a GPU."""
     if compat.is_torch_array(X):
         return X.device.type == "cuda"
     return compat.is_cupy_array(X)
@@ -216,19 +218,19 @@ def _rebuild(host: np.ndarray, torch_array: bool) -> Movable:
 
 
 def movable(array: Any) -> Any:
-    """The array, wrapped in a `Movable` if it is on a GPU."""
+    """Return the array, wrapped in a `Movable` if it is on a GPU."""
     return Movable(array) if on_gpu(array) else array
 
 
 def arrived(value: Any) -> Any:
-    """The array that was passed to `movable`."""
+    """Return the array that was passed to `movable`."""
     return value.array if isinstance(value, Movable) else value
 
 
 def working_bytes(X: Any) -> float:
-    """Memory for the work on one batch where ``X`` is.
+    """Return the memory in bytes for the work on one batch, on the device of ``X``.
 
-    A CPU is fast on data in its caches; small products leave most of a GPU idle.
+    A CPU is fast on data in its caches, but small products leave most of a GPU idle.
     """
     if not on_gpu(X):
         return float(BATCH_BYTES)
@@ -251,7 +253,7 @@ def batches(
 ) -> Iterator[slice]:
     """Split ``n_cases`` into slices whose working memory stays within ``budget``.
 
-    They have nearly equal sizes; none is longer than the first.
+    The slices have nearly equal sizes, and none is longer than the first.
     """
     size = max(1, int(budget // max(bytes_per_case, 1)))
     count = ceil(n_cases / size)

@@ -1,9 +1,9 @@
-"""What surrounds a public call: one BLAS thread, progress on a terminal, and Ctrl-C.
+"""Helpers around a public call: one BLAS thread, progress on a terminal, and Ctrl-C.
 
 BLAS threads that share a small product mostly wait for each other, so they are limited
 while a public function runs. The setting applies to the whole process, so calls are
-counted: the first one limits BLAS, and the last to return restores the old number of
-threads. Progress is shown on a terminal and silent in a pipe; Ctrl-C is never lost.
+counted: the first call limits BLAS, and the last call to return restores the old number of
+threads. Progress is shown on a terminal, and not in a pipe. Ctrl-C is never lost.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ Work = TypeVar("Work", bound=Callable[..., Any])
 
 # Threads
 
-#: Rows of a square matrix from which BLAS keeps its threads. On two busy cores, two threads
-#: took 5.2, 2.0 and 1.1 times as long as one for its product with 50 columns at 500, 1000
-#: and 1500 rows.
+#: BLAS keeps its threads for square matrices with at least this many rows. On two busy
+#: cores, two threads took 5.2, 2.0 and 1.1 times as long as one thread for the product of a
+#: matrix of 500, 1000 and 1500 rows with 50 columns.
 LARGE = 1500
-#: Number of values in a product of series up to which BLAS uses one thread anyway.
+#: For at most this many values in a product of series, BLAS uses one thread anyway.
 _TINY = 2**13
-#: Variables with which users set the number of BLAS threads, and whether one is set. BLAS
-#: also reads them only once.
+#: Variables with which users set the number of BLAS threads, and whether one is set. Like
+#: BLAS, greenfold reads them only once.
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _told = any(os.environ.get(name) for name in _VARIABLES)
 
 
 class _Held:
-    """Libraries limited to one thread while any call needs it."""
+    """A set of libraries that is limited to one thread while any call needs it."""
 
     def __init__(self) -> None:
         self._holders = 0
         self._before: list[tuple[Any, int]] = []
 
     def enter(self, libraries: list[Any], changed: bool) -> None:
-        # Libraries may have been loaded since, even inside another call.
+        # More libraries may have been loaded since, even inside another call.
         if changed or not self._holders:
             for library in libraries:
                 n_threads = library.get_num_threads()
@@ -59,12 +59,12 @@ class _Held:
 
 
 class _HeldByThread(threading.local, _Held):
-    """The same, separately for each Python thread."""
+    """A `_Held` that counts separately for each Python thread."""
 
 
 def _tell(library: Any, n_threads: int) -> None:
-    # threadpoolctl lets one Python thread at a time limit the process, and ignores
-    # others. Here calls are counted, so any of them may be the last.
+    # threadpoolctl lets only one Python thread at a time limit the process, and ignores
+    # the others. Here calls are counted, so the last one may come from any thread.
     release = getattr(library, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -74,10 +74,10 @@ def _tell(library: Any, n_threads: int) -> None:
 
 
 class _OneBlasThread:
-    """The limit itself; a nested call only counts."""
+    """A context that limits BLAS to one thread; nested calls are only counted."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a signal handler may enter as well
+        self._lock = threading.RLock()  # a signal handler may enter it too
         self._n_modules = -1
         self._shared, self._shared_libraries = _Held(), []
         self._own, self._own_libraries = _HeldByThread(), []
@@ -101,7 +101,7 @@ class _OneBlasThread:
 
         found = ThreadpoolController().lib_controllers
         found = [library for library in found if library.user_api == "blas"]
-        # OpenBLAS built on OpenMP has threads for each Python thread.
+        # OpenBLAS on OpenMP has separate threads for each Python thread.
         own = [one for one in found if getattr(one, "threading_layer", "") == "openmp"]
         self._own_libraries = own
         self._shared_libraries = [one for one in found if one not in own]
@@ -112,13 +112,13 @@ _ONE = _OneBlasThread()
 
 
 def few_threads(size: int = 0) -> AbstractContextManager[None]:
-    """One BLAS thread, unless matrices have many rows or the user set the number."""
+    """Limit BLAS to one thread, unless matrices are large or the user set the number."""
     return nullcontext() if size >= LARGE or _told else _ONE
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for BLAS and OpenMP in any case, for one of many parallel jobs."""
+    """Limit BLAS and OpenMP to one thread in any case, for one of many parallel jobs."""
     from threadpoolctl import threadpool_limits
 
     with _ONE, threadpool_limits(1, user_api="openmp"):
@@ -130,7 +130,7 @@ def with_few_threads(
 ) -> Callable[[Work], Work]:
     """Decorate a public function or method with `few_threads`.
 
-    ``size`` gets the arguments and returns the number of rows of the matrices; its result
+    ``size`` gets the arguments and returns the number of rows of the matrices. Its result
     for bad arguments does not matter, because the function refuses them.
     """
 
@@ -150,7 +150,7 @@ def with_few_threads(
 
 
 def rows_of(*args: Any, **kwargs: Any) -> int:
-    """Number of rows of a network's or system's matrices, the first argument."""
+    """Return the number of rows of the matrices of the system passed first."""
     names = ("system", "reservoir", "unfolding", "expansion")
     named = [kwargs[name] for name in names if name in kwargs]
     system: Any = args[0] if args else named[0]
@@ -159,7 +159,7 @@ def rows_of(*args: Any, **kwargs: Any) -> int:
 
 
 def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:
-    """The same for an estimator with a network, given or drawn."""
+    """Return the number of rows for an estimator with a given or drawn network."""
     given = estimator.reservoir
     if given is None:
         return estimator.n_neurons
@@ -167,7 +167,7 @@ def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:
 
 
 def rows_to_read(estimator: Any, X: Any) -> int:
-    """The same for reading series: for a few, limiting BLAS would take longer."""
+    """Return the number of rows for reading series; limiting BLAS is slower for few."""
     return LARGE if X.size <= _TINY else rows_of_estimator(estimator)
 
 
@@ -180,8 +180,8 @@ _state = {"interrupted": False, "depth": 0, "works": 0}
 def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
     """Record that Ctrl-C was pressed, and raise KeyboardInterrupt as usual.
 
-    `greenfold.optimize` answers Ctrl-C with its best result so far, which suits a notebook;
-    a command must end instead, see `raise_if_interrupted`. With ``insist``,
+    On Ctrl-C, `greenfold.optimize` returns its best result so far, which suits a notebook.
+    A command must end instead; see `raise_if_interrupted`. With ``insist``,
     KeyboardInterrupt is raised at the end even if the body swallowed it.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -207,7 +207,7 @@ def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C was pressed since the outermost `noticing_interrupts` began."""
+    """Return whether Ctrl-C was pressed since the outermost `noticing_interrupts` began."""
     return bool(_state["interrupted"])
 
 
@@ -218,13 +218,13 @@ def raise_if_interrupted() -> None:
 
 
 class Bar:
-    """One line of the display; does nothing if nothing is displayed."""
+    """A line of the display; it does nothing if nothing is displayed."""
 
     def __init__(self, shown: Any, task: Any) -> None:
         self._shown, self._task = shown, task
 
     def advance(self, amount: float = 1.0, text: str | None = None) -> None:
-        """Advance by an amount, and show ``text`` as the next step."""
+        """Advance by an amount, and show ``text`` as the description of the next step."""
         if self._shown is None:
             return
         change = {} if text is None else {"description": text}
@@ -232,7 +232,7 @@ class Bar:
 
 
 class Display:
-    """Progress bars on stderr, one below the other."""
+    """A stack of progress bars on stderr."""
 
     def __init__(self, shown: Any = None) -> None:
         self._shown = shown
@@ -250,7 +250,7 @@ class Display:
             self._shown.remove_task(task)
 
     def tell(self, text: str) -> None:
-        """Put ``text`` at the end of the lowest line."""
+        """Show ``text`` at the end of the lowest line."""
         if self._shown is not None and self._shown.task_ids:
             self._shown.update(self._shown.task_ids[-1], note=text)
 
@@ -260,15 +260,15 @@ _open: list[Display] = []
 
 
 def tell(text: str) -> None:
-    """Show how far the work is that is shown now, such as its κ and gap."""
+    """Show a note on the work in progress, such as its κ and gap."""
     for screen in _open[-1:]:
         screen.tell(text)
 
 
 def watched(work: Work) -> Work:
-    """Decorate a long call, which is shown inside `progress`.
+    """Decorate a long call, so that `progress` shows it.
 
-    That of an estimator with ``verbose`` is shown anyway, with all it consists of.
+    A call of an estimator with ``verbose`` is always shown, with all its parts.
     """
 
     @wraps(work)
@@ -287,7 +287,7 @@ def watched(work: Work) -> Work:
 
 
 def is_part() -> bool:
-    """Whether the work under way belongs to a larger one, which says how long it takes."""
+    """Return whether the current work is part of a larger call, which tells the time."""
     return _state["works"] > 1
 
 
@@ -295,7 +295,8 @@ def is_part() -> bool:
 def display(asked: bool = True) -> Iterator[Display]:
     """Show progress if stderr is a terminal and rich is installed.
 
-    If you do not ask for it, everything inside is silent too, except what is already open.
+    If it is not ``asked`` for, everything inside is silent too. A display that is already
+    open is used in any case.
     """
     if _open:
         yield _open[-1]
@@ -322,11 +323,11 @@ def _bars() -> Any:
 
 @contextmanager
 def progress(visible: bool = True) -> Iterator[None]:
-    """Show how far the long calls inside are, if stderr is a terminal.
+    """Show the progress of the long calls inside, if stderr is a terminal.
 
-    `optimize` shows κ so far and the gap to its bound, a fit its folds and classes. With
-    ``visible=False`` estimators with ``verbose=True`` are silent too. The bars need rich
-    (``greenfold[cli]``).
+    `optimize` shows κ so far and the gap to its bound; a fit shows its folds and classes.
+    With ``visible=False``, estimators with ``verbose=True`` are silent too. The bars need
+    rich (``greenfold[cli]``).
 
     Examples
     --------

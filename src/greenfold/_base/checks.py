@@ -1,6 +1,7 @@
 """Input checks, kept apart from the numerical code.
 
-Every failure is one sentence: the argument in backticks, what was got, what to pass.
+Every failure is one sentence with the argument in backticks, the value got and what to
+pass.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def must(
 
 
 def instance(value: Any, kinds: Any, name: str, wanted: str) -> None:
-    """Raise a TypeError, with the type of ``value``, unless it is one of some types."""
+    """Raise a TypeError with the type of ``value`` unless it is one of ``kinds``."""
     must(isinstance(value, kinds), name, wanted, type(value).__name__, TypeError)
 
 
@@ -70,7 +71,7 @@ def positive_each(
 
 
 def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
-    """Return ``bias`` as a private array (n_neurons,); None if absent or zero."""
+    """Return ``bias`` as a private array (n_neurons,), or None if it is absent or zero."""
     array = np.zeros(1) if bias is None else _per_neuron(bias, "bias", n_neurons)
     if not array.any():
         return None
@@ -96,9 +97,9 @@ def count(value: Any, name: str, *, minimum: int = 1) -> int:
 
 
 def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
-    """Refuse masked entries, which NumPy counts as data, or ``fill`` them.
+    """Refuse masked entries, which NumPy would count as data, or ``fill`` them.
 
-    The arrays of a list are checked too.
+    The arrays in a list are checked too.
     """
     if isinstance(value, list | tuple):
         if any(isinstance(one, np.ma.MaskedArray) for one in value):
@@ -121,7 +122,7 @@ def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
         array = convert(value)
     except (TypeError, ValueError) as error:
         if "inhomogeneous" in str(error):
-            wanted = "be one array; its entries have unequal lengths, cut or pad them first"
+            wanted = "be one array, not entries of unequal lengths; cut or pad them first"
             raise ValueError(f"`{name}` must {wanted}.") from None
         reason = f"could not be read as an array of numbers: {error}"
         raise TypeError(f"`{name}` {reason}.") from None
@@ -154,16 +155,16 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
 
 
 def present(X: Any) -> Any:
-    """Refuse a dask array: values written into a part of it are lost."""
+    """Refuse a dask array, because values written into a part of it are lost."""
     advice = "pass X.compute(), or its chunks one by one, as in X.map_blocks"
-    problem = f"`X` is a dask array, which is not computed here: {advice}."
+    problem = f"`X` is a dask array, which is not computed here; {advice}."
     require(not hasattr(X, "__dask_graph__"), problem, TypeError)
     return X
 
 
 def finite_result(z: Any, xp: Any) -> Any:
     """Return readout values, or raise an OverflowError if they are not finite."""
-    problem = "the readout values exceed floating point; scale `X` down."
+    problem = "the readout values exceed the range of floats; scale `X` down."
     require(bool(xp.all(xp.isfinite(z))), problem, OverflowError)
     return z
 
@@ -171,8 +172,8 @@ def finite_result(z: Any, xp: Any) -> Any:
 def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random.Generator:
     """Return a NumPy Generator from a seed, a Generator or None.
 
-    With ``beside``, an integer gives another stream than the one that draws a network;
-    otherwise a random u would be a row of its weights.
+    With ``beside``, an integer gives a different stream from the one that draws a network;
+    otherwise, a random u would be a row of its weights.
     """
     try:
         if beside and isinstance(rng, Integral):
@@ -247,14 +248,14 @@ def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
 
 
 def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None:
-    """Raise ``error(sentence)`` unless ``ok``, if `must` does not say enough."""
+    """Raise ``error(sentence)`` unless ``ok``, for messages that `must` cannot form."""
     if not ok:
         raise error(sentence)
 
 
 @contextmanager
 def needs(what: str, part: str) -> Iterator[None]:
-    """Import optional packages inside this context: it says how to install them."""
+    """Say how to install optional packages if their import inside this context fails."""
     try:
         yield
     except ImportError as error:

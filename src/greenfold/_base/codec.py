@@ -1,13 +1,13 @@
-"""How saved objects are written and read: one description per kind.
+"""Descriptions of saved objects, by which files are written and read.
 
-A kind is described once, next to its class::
+Each kind is described once, next to its class::
 
     class Kernel(Saved, kind="kernel"): ...
 
     KERNEL = describe("kernel", Kernel, linear=Numbers("channels", "steps"))
 
-Writing takes the named attributes. Reading checks each one by its field, and calls the
-class. Fields nest; lengths of the same name must agree within a file.
+Writing takes the named attributes. Reading checks each attribute by its field and calls the
+class. Fields can be nested; lengths of the same name must agree within a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import numpy as np
 from . import archive
 from .archive import refuse
 
-#: The module that describes each kind; imported when such an object is written or read.
+#: The module that describes each kind. It is imported when such an object is written or
+#: read.
 _HOMES = {
     "classifier": "estimators.margin.classifier",
     "echo_state_network": "networks.echo_state",
@@ -48,7 +49,7 @@ Length: TypeAlias = "int | str | tuple[int | str, ...] | None"
 
 
 class Saved:
-    """An object that can be saved; its class names the kind."""
+    """An object that can be saved; its class sets the kind."""
 
     _kind: ClassVar[str]
 
@@ -58,7 +59,7 @@ class Saved:
             cls._kind = kind
 
     def save(self, path: str | Path) -> None:
-        """Save to a file that holds no code; read it with `greenfold.load`.
+        """Save to a file that holds no code; load it with `greenfold.load`.
 
         An existing file is replaced in one step at the end. An estimator must be fitted;
         its held-out predictions and a ``random_state`` that is a generator are not saved.
@@ -81,7 +82,7 @@ def pack(obj: Saved) -> tuple[dict[str, Any], Arrays]:
 
 
 def unpack(told: Any, arrays: Arrays) -> Any:
-    """Rebuild the object that `pack` took apart, or refuse it."""
+    """Return the object that `pack` turned into JSON and arrays, or refuse it."""
     return SAVED.unpack(told, "", Stored(arrays, {}))
 
 
@@ -92,14 +93,14 @@ class Stored(NamedTuple):
     lengths: dict[str, int]
 
     def array(self, told: Any, name: str) -> np.ndarray:
-        """The array to which the JSON of a field points."""
+        """Return the array to which the JSON of a field points."""
         key = told.get("array") if isinstance(told, dict) else None
         if key not in self.arrays:
             refuse(f"its array {name!r} is missing.")
         return self.arrays[key]
 
     def length(self, wanted: Length, got: int) -> int:
-        """Check a length; the first one of a name decides."""
+        """Return the expected length; the first length of a name defines it."""
         if isinstance(wanted, str):
             return self.lengths.setdefault(wanted, got)
         if isinstance(wanted, tuple):
@@ -111,14 +112,14 @@ class Field:
     """One part of an object: its form in JSON and arrays, and its checks."""
 
     def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
-        """JSON of the value; its arrays go into ``arrays`` under ``name``."""
+        """Return JSON for the value; its arrays go into ``arrays`` under ``name``."""
         if isinstance(value, np.ndarray):
             arrays[name] = value
             return {"array": name}
         return value.item() if isinstance(value, np.generic) else value
 
     def unpack(self, told: Any, name: str, stored: Stored) -> Any:
-        """The checked value; ``told`` is None if the file does not contain it."""
+        """Return the checked value; ``told`` is None if the file does not contain it."""
         raise NotImplementedError
 
 
@@ -157,17 +158,17 @@ _ANNOTATED = {"bool": FLAG, "str": TEXT, "int": INTEGER, "float": ANY_NUMBER}
 
 
 def one_of(choices: Collection[Any]) -> Plain:
-    """One of some values."""
+    """Return a field for one of several values."""
     return Plain(f"one of {', '.join(map(str, choices))}", lambda x: x in choices)
 
 
 def counted(length: str) -> Plain:
-    """A positive integer that defines a length."""
+    """Return a field for a positive integer that defines a length."""
     return Plain(COUNT.wanted, COUNT.fits, length)
 
 
 class Numbers(Field):
-    """An array of numbers, with axes of these lengths or any ``ndim`` axes.
+    """An array of numbers, with axes of the given lengths, or with ``ndim`` axes.
 
     With ``or_one``, a single number may replace it.
     """
@@ -239,8 +240,8 @@ Take: TypeAlias = Callable[[Any], Mapping[str, Any]]
 class Object(Field):
     """An object with fields, read in order.
 
-    ``make`` takes them by name, usually a class; ``take`` gets them from an object, by
-    default its attributes. Numbers, truth values and text of a dataclass need no
+    ``make``, usually a class, takes them by name. ``take`` gets them from an object; by
+    default, they are its attributes. Numbers, truth values and text of a dataclass need no
     description.
     """
 
@@ -256,7 +257,7 @@ class Object(Field):
                 fields.setdefault(one.name, Maybe(plain) if rest else plain)
             # A field with a default would come back as the default, whatever was saved.
             lost = one.init and one.name not in fields and take is None
-            why = f"{make!r} has {one.name!r}, which no field of its description saves"
+            why = f"{make!r} has a field {one.name!r} that its description does not save"
             if lost:
                 raise TypeError(f"{why}.")
 
@@ -281,7 +282,7 @@ class Object(Field):
 
 
 class _AnyKind(Field):
-    """An object of the kind named in its file."""
+    """An object of the kind that its file names."""
 
     def pack(self, value: Saved, name: str, arrays: Arrays) -> dict[str, Any]:
         packed = self._described(value._kind).pack(value, name, arrays)

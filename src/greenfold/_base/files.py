@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and values in JSON."""
+"""Write files completely or not at all, and convert values to JSON."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _DPI = 160
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file to write and read, and move it over `path` at the end.
 
-    If the body raises, `path` does not change. A symbolic link stays, and its target is
+    If the body raises, `path` does not change. A symbolic link is kept and its target is
     replaced; an existing file keeps its permissions. A pipe or terminal gets the whole
-    content at the end; other kinds of files are refused. An OSError names `path`.
+    content at the end. Other kinds of files are refused. An OSError names `path`.
     """
     try:
         found = os.stat(str(path))
@@ -49,11 +49,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
     """Write a new file in the target's folder, then move it over the target."""
     target = Path(os.path.realpath(path))
-    # Not tempfile: only the owner can read its files, even after the move.
+    # Do not use tempfile: only the owner can read its files, even after the move.
     temporary = target.with_name(f".partial-{secrets.token_hex(8)}")
     mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
     try:
-        # From the first byte on, only readers of the target may read it.
+        # From the first byte on, only those who may read the target may read this file.
         opener = partial(os.open, mode=mode)
         with open(temporary, "x+b", opener=opener) as made:
             yield made
@@ -63,7 +63,7 @@ def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        # An error without a file name, such as a full disk.
+        # None: some errors have no file name, such as that of a full disk.
         ours = (None, str(temporary), temporary)
         if isinstance(error, OSError) and error.errno and error.filename in ours:
             raise OSError(error.errno, error.strerror, str(path)) from None
@@ -71,7 +71,7 @@ def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
 
 
 def _give(temporary: Path, found: os.stat_result, mode: int) -> None:
-    """Copy owner, as far as allowed, and permissions of the replaced file."""
+    """Copy the permissions and, if allowed, the owner of the replaced file."""
     ours = os.stat(temporary)
     if hasattr(os, "chown") and (ours.st_uid, ours.st_gid) != (found.st_uid, found.st_gid):
         with suppress(OSError):
@@ -81,21 +81,21 @@ def _give(temporary: Path, found: os.stat_result, mode: int) -> None:
 
 @contextmanager
 def _sending(path: Path, found: os.stat_result) -> Iterator[BinaryIO]:
-    """Collect the content, and send it at the end to a pipe or terminal."""
+    """Collect the content, and send it to a pipe or terminal at the end."""
     kind = found.st_mode
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind) or stat.S_ISREG(kind)):
         kinds = "it is neither a regular file nor a pipe or terminal"
         raise OSError(errno.EINVAL, kinds, str(path))
-    # Collected, because formats such as zip seek back.
+    # Collect it first, because formats such as zip seek back.
     with tempfile.TemporaryFile() as made:
         yield made
         made.seek(0)
         ours = _descriptor_of(found)
         try:
             if ours is None:
-                # Never creates a file: if the pipe is gone, that is an error.
+                # This never creates a file; if the pipe is gone, it raises.
                 target = os.open(path, os.O_WRONLY)
             else:
                 # Opening redirected output again would write from its start.
@@ -109,7 +109,7 @@ def _sending(path: Path, found: os.stat_result) -> Iterator[BinaryIO]:
 
 
 def _descriptor_of(found: os.stat_result) -> int | None:
-    """The descriptor, if it is standard output or error of this process; else None."""
+    """Return the descriptor if it is this process's standard output or error, else None."""
     for descriptor in (1, 2):
         with suppress(OSError):  # closed
             if os.path.samestat(found, os.fstat(descriptor)):
@@ -118,7 +118,7 @@ def _descriptor_of(found: os.stat_result) -> int | None:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether writing to `path` would mix with printed text."""
+    """Return whether writing to `path` would mix with printed text."""
     try:
         found, nowhere = os.stat(path), os.stat(os.devnull)
         return _descriptor_of(found) == 1 and not os.path.samestat(found, nowhere)
@@ -127,7 +127,7 @@ def is_standard_output(path: Path) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A value for JSON: arrays become lists, numbers that are not finite None."""
+    """Return a value for JSON: arrays become lists, non-finite numbers become None."""
     if isinstance(value, dict):
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -144,7 +144,7 @@ def plain(value: Any) -> Any:
 
 
 def write_figure(path: Path, figure: Any, **options: Any) -> Path:
-    """Write a matplotlib figure in the format of its suffix, complete or not at all."""
+    """Write a matplotlib figure in the format of its suffix, completely or not at all."""
     kind = path.suffix[1:]
     # Without a date, the same numbers give the same file.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
@@ -156,7 +156,7 @@ def write_figure(path: Path, figure: Any, **options: Any) -> Path:
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
-    """Write rows as CSV, complete or not at all, and create the folder."""
+    """Write rows as CSV, completely or not at all, and create the folder."""
     made = io.StringIO(newline="")
     csv.writer(made, lineterminator="\n").writerows(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON, complete or not at all."""
+    """Write JSON, completely or not at all."""
     with replacing(path) as stream:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
         stream.write(text.encode())

@@ -1,4 +1,4 @@
-"""Printed form of objects: a line in a terminal, a small table in a notebook."""
+"""The printed form of objects: a line in a terminal, a small table in a notebook."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 class Shown:
     """An object that prints a few facts instead of its arrays.
 
-    The method `_facts` of a class gives their names and values, most important first. A
-    dataclass needs ``repr=False``, or its own repr is used.
+    The method `_facts` of a class returns their names and values, most important first. A
+    dataclass needs ``repr=False``; otherwise its own repr is used.
     """
 
     def _facts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Questions around an optimum: over time, over angle, over η, τ and the network."""
+"""Analyses around an optimum: over time and angle, η and τ, masks and networks."""
 
 from .curves import MarginCurve, TauChoice, choose_tau, margin_over_angle, margin_over_time
 from .eta import EtaChoice, choose_eta

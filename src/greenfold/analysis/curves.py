@@ -21,7 +21,7 @@ from ..unfolding.unfolding import unfold
 
 @dataclass(frozen=True)
 class MarginCurve:
-    """κ, its separation and its variance over the readout time, each (n_times,)."""
+    """The soft margin κ and its parts over the readout time, each (n_times,)."""
 
     times: np.ndarray
     soft_margin: np.ndarray
@@ -46,15 +46,15 @@ def margin_over_time(
     ----------
     unfolding : Unfolding
         An `Unfolding`, or another system with ``with_readout``, ``dt`` and ``n_steps``.
-        Each of ``times`` replaces its own readout.
+        Each entry of ``times`` replaces its own readout.
     stimuli : GaussianStimuli or SampleStimuli
     times : array_like, optional
-        In (0, T]; the ends of the steps by default.
+        Readout times in (0, T]; by default, the ends of the steps.
     u, v : array_like, optional
-        Projections to keep. Those not given are solved again at every time.
+        Projections to keep. Projections not given are solved again at each time.
     eta : float
     rng : numpy Generator, int or None
-        Source of random starts, if both projections are solved beyond order 0.
+        Source of random starts, used if both projections are solved beyond order 0.
     """
     if times is None:
         times = unfolding.dt * np.arange(1, unfolding.n_steps + 1)
@@ -84,22 +84,22 @@ def margin_over_angle(
     eta: float = 10.0,
     rng: np.random.Generator | int | None = None,
 ) -> np.ndarray:
-    """Return κ as u turns away from a direction in random planes (paper, figure 2d).
+    """Return the soft margin κ as u turns away from a direction (paper, figure 2d).
 
     Parameters
     ----------
     system : System
-        Such as an `Unfolding`.
+        A system such as an `Unfolding`.
     stimuli : GaussianStimuli or SampleStimuli
     u : array_like (n_inputs,) or (n_inputs, n_channels)
         The direction at angle zero, for example the optimum.
     angles : array_like (n_angles,)
-        Radians, in each of ``n_planes`` random planes through u.
+        Angles in radians. u turns by each of them in ``n_planes`` random planes through u.
 
     Returns
     -------
     ndarray (n_planes, n_angles)
-        The readout is optimal for each turned u.
+        κ with the optimal readout for each turned u.
     """
     angles = check.host_array(angles, "angles", ndim=(1,))
     centre = check.input_projection(u, system.n_inputs, stimuli.n_channels)
@@ -123,7 +123,7 @@ def margin_over_angle(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TauChoice(Shown):
-    """Soft margin of random input projections over time, for several τ.
+    """A choice of τ, and the soft margin of random input projections over time for each τ.
 
     Attributes
     ----------
@@ -131,11 +131,12 @@ class TauChoice(Shown):
     soft_margin : ndarray (n_taus, n_times)
         Mean over random projections.
     saturation : ndarray (n_taus,)
-        Share of the time that the mean soft margin spends in its last 5 %: large if the
-        network forgot the beginning long ago, about 0.05 if it still grows.
+        Share of the times at which the mean soft margin is within 5 % of its maximum:
+        large if the network forgot the beginning long ago, about 0.05 if the soft margin
+        still grows.
     best : float
-        The τ with the largest final soft margin among those that just entered saturation
-        (share of at most 0.2); if none has, the one that saturates least.
+        The τ with the largest final soft margin among those that have just entered
+        saturation (a share of at most 0.2); if there is none, the τ that saturates least.
     """
 
     taus: np.ndarray
@@ -166,12 +167,12 @@ def choose_tau(
     Parameters
     ----------
     reservoir : Reservoir
-        Its weights are used with each τ.
+        The network, whose weights are used with each τ.
     stimuli : GaussianStimuli or SampleStimuli
     dt : float
         Length of a step.
     taus : array_like, optional
-        By default 12 values from T/200 to T.
+        Values of τ to compare; by default, 12 values from T/200 to T.
     n_projections, n_times : int
         Numbers of random input projections to average over, and of readout times.
     """

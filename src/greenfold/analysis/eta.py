@@ -24,30 +24,31 @@ from ..stimuli.frame import Frame, frames_of
 from ..stimuli.samples import SampleStimuli
 from ..systems import LinearSystem, System
 
-#: Two values per decade, from where only the distance of the class means counts to where
-#: only their spread does.
+#: Two values per decade. At the smallest η, only the distance of the class means counts; at
+#: the largest η, only their spread does.
 ETAS = np.geomspace(0.1, 1e6, 15)
 N_FOLDS = 5
-#: η if no series can be held out.
+#: The η to use if no series can be held out.
 FALLBACK = 10.0
-#: Number of judged series up to which folds are dealt again, and how often at most, for a
-#: choice and for calibration alone: with few series one deal leaves the choice to chance;
-#: more than three changed the accuracy on twelve data sets within its error.
+#: With few series, one deal of the folds leaves the choice to chance. Folds are dealt again
+#: until this many series are judged, but at most this often, for a choice and for
+#: calibration alone. More than three deals changed the accuracy on twelve data sets only
+#: within its error.
 _JUDGED = 300
 _DEALS, _DEALS_ALONE = 3, 10
-#: Scores that differ by less count as equal: a hundredth of their range. One standard error
-#: in its place is wider and lost 3 % on the smallest of twelve data sets.
+#: Scores that differ by less than this, a hundredth of their range, count as equal. One
+#: standard error would be wider and lost 3 % on the smallest of twelve data sets.
 _EQUAL = 0.03
-#: Number of series in all folds together if u is solved in each. A fit to few series says
-#: little about a fit to all, so few series need many folds.
+#: Total number of series in all folds, if u is solved in each fold. A fit to few series
+#: says little about a fit to all series, so few series need many folds.
 _SOLVED = 500
-#: Accuracy on few series is coarse and leaves many η equal; the margin in log-odds says
-#: more, until it saturates. Weight and scale were chosen on twelve data sets of the archive
-#: with a dozen splits each, where they lose nothing on average.
+#: Accuracy on few series is coarse, so many η tie. The margin in log-odds tells them apart,
+#: until it saturates. Its weight and scale were chosen on twelve data sets of the archive
+#: with a dozen splits each, on which they cost nothing on average.
 _MARGIN_SHARE = 4.0
 _MARGIN_SCALE = 4.0
-#: Evaluations of the ascent of a fold, and the relative change of κ at which it stops: the
-#: spread over the folds is far wider.
+#: Largest number of evaluations of the ascent in a fold, and the relative change of κ at
+#: which it stops. The spread over the folds is far wider.
 _ROUGH = {"max_iter": 30, "tol": 1e-3}
 
 
@@ -55,7 +56,7 @@ class _Fold(NamedTuple):
     """Scores of the held-out series of one fold, by η."""
 
     accuracy: np.ndarray
-    #: Indices of these series, and the score of each, (n_etas, n_cases).
+    #: Indices of these series, and the score of each series, (n_etas, n_cases).
     cases: np.ndarray
     judged: np.ndarray
     log_odds: np.ndarray
@@ -75,13 +76,14 @@ class _Trained(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Labelled series for cross-validation of a system, and how their readout is scored.
+    """Labelled series for cross-validation of a system, with the options of the scoring.
 
-    ``codes`` are classes 0, 1, …; ``weights`` those of single series, ``class_weights``
-    factors on them; equal ``seed`` make results comparable. A given input projection ``u``
-    is kept; otherwise it is the leading vector of each class, or with ``shared`` one for
-    all. ``scaling`` is the ‖μ‖ wanted, ``noise`` the deviation of readout noise, ``n_jobs``
-    the number of threads over folds.
+    ``codes`` are the classes 0, 1, …. ``weights`` are the weights of single series, and
+    ``class_weights`` are factors on them. Equal values of ``seed`` make results comparable.
+    A given input projection ``u`` is kept; otherwise, u is the leading vector of each
+    class, or one vector for all classes if ``shared``. ``scaling`` is the target of ‖μ‖,
+    ``noise`` is the standard deviation of the readout noise, and ``n_jobs`` is the number
+    of threads over folds.
     """
 
     system: LinearSystem
@@ -99,7 +101,7 @@ class Folds:
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of the distinct series of each, and the class of each of those.
+        """Return the index of each series among the distinct ones, and their classes.
 
         Distinct series are numbered by their values, and classes by their series, so the
         numbers do not depend on names, order or unit.
@@ -124,8 +126,9 @@ class Folds:
     def assign(self, n_folds: int, deal: int = 0) -> np.ndarray:
         """Return the fold of each series; each class is spread over all folds.
 
-        Copies of a series stay together, so that none is judged by itself: weight two
-        counts like two copies. The order of series and the names of classes do not matter.
+        Copies of a series stay in one fold, so that no series is judged by its own copy: a
+        weight of two counts like two copies. The order of series and the names of classes
+        do not matter.
         """
         group, kind = self._distinct
         order = np.random.default_rng([self.seed, deal]).permutation(len(kind))
@@ -137,9 +140,8 @@ class Folds:
     def run(self, etas: np.ndarray, n_folds: int, *, solved: bool) -> list[_Fold]:
         """Return all folds that can be scored, over several deals if there are few series.
 
-        With ``solved``, u is ascended for the one η in ``etas``, as in the final fit;
-        otherwise it is the leading singular vector, which serves all η, and one deal
-        suffices.
+        With ``solved``, u is ascended for the one η in ``etas``, as in the final fit, and
+        one deal suffices. Otherwise u is the leading singular vector, which serves all η.
         """
         from joblib import Parallel, delayed
 
@@ -159,15 +161,16 @@ class Folds:
         return [found for found in done if found]
 
     def choose(self, done: list[_Fold]) -> tuple[np.ndarray, int]:
-        """Score of each η, averaged with its neighbours, and the index of the choice.
+        """Return the score of each η, averaged with its neighbours, and the best index.
 
-        η half a decade apart do about equally well, so a peak at a single one is chance.
-        The choice is the first η that is about as good as the best: a small η uses the
-        class means alone and is more robust than a large one, which uses their scatter.
+        Values of η half a decade apart do about equally well, so a peak at a single value
+        is chance. The choice is the first η that is about as good as the best: a small η
+        uses the class means alone and is more robust than a large η, which uses their
+        scatter.
         """
-        # Accuracy on a class of n series is known to 1/√n. Classes of equal weight count in
-        # proportion to √n, by how much is known of them; otherwise the two series of a rare
-        # class would choose η by chance.
+        # The accuracy on a class of n series is known to 1/√n, so classes of equal weight
+        # count in proportion to √n. Otherwise, the two series of a rare class would decide
+        # η by chance.
         each = self.weights * np.sqrt(self.class_weights[self.codes])
         weight = sum(each[fold.cases].sum() for fold in done)
         alone = sum(fold.judged @ each[fold.cases] for fold in done) / weight
@@ -183,7 +186,7 @@ class Folds:
         held_out = held_out & seen[codes]
         if seen.sum() < 2 or not held_out.any():
             return None
-        # The second of two classes, or each of more, is compared with the rest.
+        # Compare the second of two classes, or each of several classes, with the rest.
         compared = np.flatnonzero(seen) if n_classes > 2 else np.array([1])
         Z = np.zeros((len(etas), len(codes), n_classes if n_classes > 2 else 1))
         for c, frame, problem, u in self._train(train, compared):
@@ -207,9 +210,9 @@ class Folds:
         return _Fold(accuracy, cases, judged, odds, repeated, share, seen)
 
     def _train(self, train: np.ndarray, compared: np.ndarray) -> list[_Trained]:
-        """Return the comparisons of one fold with u: given, shared, or the leading vector.
+        """Return the comparisons of one fold, with a given, a shared or the leading u.
 
-        They serve every η, so they are kept for another call while there is room.
+        They do not depend on η, so they are kept for the next call if memory allows.
         """
         key = train.tobytes()
         if key in self._kept:
@@ -224,7 +227,7 @@ class Folds:
             problem = LinearProblem(self.system, frame.stimuli, 1.0)
             start = problem.best_atom(frame.stimuli.mu)[1] if u is None else u
             found.append(_Trained(c, frame, problem, start))
-        # ψ, its root and the root's basis.
+        # Bytes of ψ, its root and the basis of the root.
         size = 24 * len(frames) * self.series.values[0].size ** 2
         if size * (len(self._kept) + 1) <= BATCH_BYTES:
             self._kept[key] = found
@@ -237,7 +240,7 @@ class Folds:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EtaChoice(Shown):
-    """Outcome of a cross-validation over η.
+    """The result of a cross-validation over η.
 
     Attributes
     ----------
@@ -246,16 +249,16 @@ class EtaChoice(Shown):
         Held-out accuracy, with readout noise if it was given.
     score : ndarray (n_etas,)
         The score to maximise: mean accuracy, plus the mean of 4 tanh(m/4) of the
-        margins m in log-odds, both averaged with the two neighbouring η; classes of
-        larger weight count with the square root of it.
+        margins m in log-odds, both averaged with the two neighbouring η. A class counts
+        with the square root of its weight.
     best : float
         The smallest η whose score is within 0.03 of the highest.
     overlap : ndarray (n_etas, n_etas) or None
-        Cosine between the readouts of any two η, if one u was given; near one where η
-        hardly matters.
+        Cosine between the readouts of any two η, if you gave a u; near one if η hardly
+        matters.
     calibration : float
-        Factor on log-odds `with_heavy_tails` that calibrates the probabilities of held-out
-        series at the best η.
+        Factor on the log-odds (see `with_heavy_tails`) that calibrates the probabilities of
+        held-out series at the best η.
     """
 
     etas: np.ndarray
@@ -275,12 +278,12 @@ class EtaChoice(Shown):
 
     @property
     def note(self) -> str:
-        """Return advice if the best η is the last of its grid, else ""."""
+        """Return advice if the best η is at an end of its grid, else an empty string."""
         if len(self.etas) < 2 or not np.isfinite(self.score).all():
             return ""
         if self.best == self.etas[-1]:
-            return "the largest η compared: a larger one, or more series, may do better"
-        # Equal scores from the smallest η on mean that η does not matter there.
+            return "the largest η compared: a larger η, or more series, may do better"
+        # If the scores are equal from the smallest η on, η does not matter there.
         if self.best == self.etas[0] and self.score[0] > self.score[1]:
             return "the smallest η compared: only the distance of the class means counts"
         return ""
@@ -301,12 +304,12 @@ def choose_eta(
     class_weight: Any = "balanced",
     rng: np.random.Generator | int | None = None,
 ) -> EtaChoice:
-    """Compare values of η by cross-validated accuracy (paper, "Prerequisites").
+    """Choose η by cross-validated accuracy (paper, "Prerequisites").
 
     Parameters
     ----------
     system : System
-        Such as an `Unfolding`; its linear order is used.
+        A system such as an `Unfolding`; only its linear order is used.
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
     labels : array_like (n_cases,)
         Two classes.
@@ -314,10 +317,10 @@ def choose_eta(
         Input projection to keep; by default the leading singular vector of G(μ) in each
         fold, as in `ReservoirClassifier`.
     etas : array_like, optional
-        Grid; 0.1 to 10⁶ in 15 logarithmic steps by default.
+        Values of η to compare; by default, 15 from 0.1 to 10⁶ on a logarithmic scale.
     n_folds : int
     threshold : {"trained", "origin"}
-        Position of the plane along v; "origin" is the paper's.
+        Position of the decision plane along v; the paper uses "origin".
     noise : float
         Standard deviation of readout noise.
     class_weight : {"balanced", None} or dict
@@ -366,8 +369,8 @@ def cross_validate(
 
     In each fold the input projection is the leading singular vector of G(μ), which is
     optimal for small η and costs one decomposition; one more gives the optimal readouts for
-    the whole grid of η. At the best η it is then solved in every fold, to calibrate
-    probabilities on what will be fitted.
+    the whole grid of η. At the best η, u is then solved in each fold, so that the
+    probabilities are calibrated for the final kind of fit.
     """
     kept, alone = folds.u is not None or folds.shared, len(etas) == 1
     many = int(np.clip(_SOLVED / folds.n_distinct, N_FOLDS, 10))

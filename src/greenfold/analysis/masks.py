@@ -1,4 +1,4 @@
-"""Masks on a recorded device: an interval for κ, the gain, and tighter bounds."""
+"""Masks on a recorded device: intervals for κ, gains over random masks, and bounds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
 from ..systems import System
 
-#: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
+#: Largest number of evaluations of the ascent on a replicate, which starts at the solution
+#: on the estimate.
 _EVALUATIONS = 100
-#: Number of parts of a recording: solve on all but one, judge on that one. More parts make
-#: the solutions closer to that of the whole, and the judge noisier.
+#: Number of parts of a recording. Projections are solved on all parts but one and judged on
+#: that part. With more parts, the solutions are closer to the solution on the whole
+#: recording, and the judgement is noisier.
 _N_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginInterval(Shown):
-    """Confidence interval, ``low`` to ``high``, for the soft margin on the device.
+    """A confidence interval, ``low`` to ``high``, for the soft margin on the device.
 
     Attributes
     ----------
@@ -40,7 +42,7 @@ class MarginInterval(Shown):
     low, high, level : float
         Ends of the interval, and its confidence.
     optimism : float
-        How much larger κ is on the estimated response.
+        Excess of κ on the estimated response over ``estimate``.
     n_replicates : int
     """
 
@@ -69,7 +71,7 @@ def margin_interval(
     device: Device | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> MarginInterval:
-    """Return a confidence interval for κ of projections on a recorded device.
+    """Return a confidence interval for the soft margin κ on a recorded device.
 
     Parameters
     ----------
@@ -77,26 +79,28 @@ def margin_interval(
         Made by `MeasuredResponse.fit`.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Result of `optimize(system, stimuli)`; their η is used.
+        The result of `optimize(system, stimuli)`, whose η is used.
     level : float
     n_replicates : int
         Number of solutions behind the interval, eight for each division of the recording.
     solved : bool
-        Whether u was solved on this response; with False, u is kept and only the readout is
+        Whether u was solved on this response. If False, u is kept and only the readout is
         solved on each replicate.
     device : Device, optional
-        As passed to `optimize`: a mask of the same kind is solved on each replicate. Its
-        noise may be ``input_noise`` and one standard deviation of ``readout_noise``.
+        The device that you passed to `optimize`. A mask of the same kind is solved on each
+        replicate. It may have ``input_noise``, and one standard deviation as
+        ``readout_noise``.
     rng : numpy Generator, int or None
 
     Notes
     -----
     Projections solved on an estimate do better on it than on the device, because the
-    solution follows the errors. So they are solved again on seven eighths of the blocks of
-    the recording and judged on the others, for each eighth in turn. The known cost of the
-    judge's own noise, (η/2) tr ψ cov(a), is added back. The disagreement of the eighths
-    gives the width of the interval, which never exceeds ``projections.upper_bound``. It
-    does not include errors of μ and ψ, which are given.
+    solution follows the errors of the estimate. They are therefore solved again on seven
+    eighths of the blocks of the recording and judged on the remaining eighth, for each
+    eighth in turn. The known cost of the noise in that eighth, (η/2) tr ψ cov(a), is added
+    back. The disagreement of the eighths gives the width of the interval, which never
+    exceeds ``projections.upper_bound``. The interval does not include errors of μ and ψ,
+    which are taken as given.
     """
     check.instance(system, MeasuredResponse, "system", "be a fitted MeasuredResponse")
     level = check.positive(level, "level")
@@ -142,7 +146,7 @@ def margin_interval(
     bound = np.inf if projections.upper_bound is None else projections.upper_bound
     middle = float(judged.mean()) - cost
     ends = min(middle, bound) - half, min(middle + half, bound)
-    # The mean of the judges' values, cut off at the bound.
+    # Mean of a normal distribution of the judged values that is cut off at the bound.
     room = (bound - middle) / max(spread, 1e-300)
     estimate = min(middle - spread * np.exp(norm.logpdf(room) - norm.logcdf(room)), bound)
     value = problem(fitted.whole).margin(u, v).value - cost
@@ -150,7 +154,7 @@ def margin_interval(
 
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
-    """Return stimuli with input noise, and the cost of the output noise in κ."""
+    """Return the stimuli with input noise, and the cost of the readout noise in κ."""
     known = device.state_noise is None and device.bits is None
     text = "have no state noise and no bits, which the interval does not support"
     check.must(known, "device", text, device)
@@ -161,12 +165,12 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
         psi = np.asarray(stimuli.psi)
         psi = psi + device.noise(len(psi), 1)["input"]
         stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
-    # With a readout of unit norm, independent noise of one size lowers every κ equally.
+    # With a readout of unit norm, independent noise of equal size lowers every κ equally.
     return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
 
 
 def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Candidate:
-    """Return the projections of a replicate, starting from those of the estimate."""
+    """Return the projections solved on a replicate, starting from u of the estimate."""
     if device.kind is not None:
         return solve_mask_near(problem, device, u)
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
@@ -180,24 +184,24 @@ def mask_bound(
 ) -> float:
     """Return a proven upper bound on κ for a constrained mask.
 
-    ``projections.upper_bound`` holds for every u; this bound holds for masks only, and is
-    lower. The distance of ``projections`` to it limits what a longer search could find.
+    ``projections.upper_bound`` holds for every u. This bound holds for masks only and is
+    lower. Its distance to κ of ``projections`` limits what a longer search could gain.
 
     Parameters
     ----------
     system : System
-        Linear.
+        A linear system.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Result of ``optimize(system, stimuli, device=device)``, from which the bound is
-        lowered, at their η.
+        The result of ``optimize(system, stimuli, device=device)``, whose η is used. The
+        search for a lower bound starts from it.
     device : Device
-        With a mask that has a bound: "sign" (or two levels ±1), "nonnegative" (or levels
-        without a negative one), or a box. The bound does not include noise.
+        A device whose mask has a bound: "sign" (or two levels ±1), "nonnegative" (or levels
+        none of which is negative), or a box. The bound does not include noise.
 
     Notes
     -----
-    It takes seconds for masks of a hundred entries, minutes for a thousand.
+    The bound takes seconds for masks of a hundred entries and minutes for a thousand.
 
     Examples
     --------
@@ -211,11 +215,11 @@ def mask_bound(
     >>> best.soft_margin <= bound <= best.upper_bound
     True
     """
-    check.must(system.is_linear, "system", "be linear", "one that is not, without a bound")
+    check.must(system.is_linear, "system", "be linear", "a non-linear one, without a bound")
     stimuli.match(system)
     quiet = projections.noise_cost is None
-    wanted = "be solved without noise of the device, which this bound leaves out"
-    check.must(quiet, "projections", wanted, "some with noise")
+    wanted = "be solved without noise of the device, which the bound does not include"
+    check.must(quiet, "projections", wanted, "projections with noise")
     check.must(device.kind, "device", "have one of `mask`, `levels` and `box`", device)
     u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
     v = check.readout_vector(projections.v, system.n_outputs)
@@ -231,14 +235,14 @@ def mask_bound(
 
 
 def constraints_of(device: Device, n: int) -> list[Constraint]:
-    """Return the constraints of a mask with n entries, or none without a known bound."""
+    """Return the constraints of a mask with n entries; raise if no bound is known."""
     levels = device.values
     if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
         return [Squares(n, 1 / n, is_equal=True)]
     if levels is not None and levels[0] >= 0:
         return [Entries(n)]
-    wanted = "be two of equal size, or none of them negative: for others no bound is "
-    wanted += "known that is lower than that of all projections"
+    wanted = "be two of equal size, or none of them negative, because no other levels have "
+    wanted += "a known bound below that of all projections"
     check.must(not device.is_discrete, "levels", wanted, device.kind)
     low, high = device.limits
     reach = max(abs(low), abs(high))
@@ -252,16 +256,16 @@ def constraints_of(device: Device, n: int) -> list[Constraint]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MaskStudy(Shown):
-    """A solved mask with its expected κ, and κ of random masks.
+    """A solved mask with its expected κ, and the κ of random masks.
 
     Attributes
     ----------
     projections : Projections
         The mask u (unit norm) and its readout v, on the estimated response.
     values : ndarray, shape of ``projections.u``
-        The mask in the units of the device: ±1 for signs, the given levels, else u itself.
+        The mask in the units of the device: ±1 for signs, the given levels, or u itself.
     interval : MarginInterval
-        κ to expect on the device.
+        Interval of the κ to expect on the device.
     drawn : ndarray (n_draws,)
         κ of random masks of the same kind, each with its optimal readout.
     """
@@ -278,11 +282,11 @@ class MaskStudy(Shown):
 
     @property
     def gain(self) -> float | None:
-        """Return expected κ over mean random κ, or None if the interval includes it.
+        """Return expected κ over mean random κ; None if the interval includes the latter.
 
-        The solved mask is judged without optimism and the random ones with that of their
-        readouts, so the gain is a conservative estimate. It is also None if a random mask
-        has no positive κ.
+        κ of the solved mask is free of optimism, but κ of the random masks includes the
+        optimism of their readouts, so the gain is a conservative estimate. It is also None
+        if the mean κ of random masks is not positive.
         """
         if not 0 < self.random_margin < self.interval.low:
             return None
@@ -315,9 +319,9 @@ def study_mask(
         See `margin_interval`.
     eta : float
     device : Device, optional
-        Its masks, as for `optimize`, and its noise, as for `margin_interval`.
+        The device, with a mask as in `optimize` and noise as in `margin_interval`.
     n_draws : int
-        Number of random masks to compare with.
+        Number of random masks for the comparison.
 
     Examples
     --------
@@ -371,12 +375,12 @@ def random_mask(
 
 
 def device_values(u: np.ndarray, device: Device) -> np.ndarray:
-    """Return a unit mask in the given levels, or unchanged without levels."""
+    """Return a unit mask in the levels of the device; without levels, return it as is."""
     levels = device.levels if np.ndim(device.levels) else device.values
     if levels is None:
         return u
     largest = float(np.abs(u).max())
-    # The largest level may be absent: take the factor that fits the levels best.
+    # The mask may not use the largest level, so take the factor that fits best.
     tried = []
     for size in np.unique(np.abs(levels[levels != 0])):
         away = np.abs((u * (size / largest))[..., None] - levels)

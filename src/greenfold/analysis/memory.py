@@ -18,7 +18,7 @@ from ..systems import System
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryCapacity(Shown):
-    """Memory of a system: how well you can read white input from some steps ago.
+    """The memory of a system: how well its state reveals white input of some steps ago.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class MemoryCapacity(Shown):
         Share of the variance of the input ``delays`` steps ago that the readout recovers,
         with noise; ``total`` is the sum.
     bound : float or None
-        No u reaches a larger total; None if u was given or drawn.
+        Largest total that any u could reach; None if u was given or drawn.
     u : ndarray
         The input projection; the best one if several were drawn.
     drawn : ndarray or None
@@ -62,18 +62,18 @@ def memory_capacity(
     Parameters
     ----------
     system : System
-        A linear one; its ``n_steps`` limits how far back it can look.
+        A linear system; its ``n_steps`` limits how far back it can look.
     u : "solved", "random" or array_like (n_inputs,)
-        The input projection: solved for all these delays together, drawn, or given.
+        The input projection: solved for all ``delays`` together, drawn, or given.
     delays : array_like of int, optional
-        Steps ago, 0 for the last one; by default all that the system sees.
+        Delays in steps, 0 for the last step; by default, all that the system sees.
     device : Device, optional
-        Its ``readout_noise``, for input of unit variance, is one standard deviation of
-        independent noise on each state when it is read; 0.1 by default. Without noise,
-        every u of a generic network remembers as many steps as it has neurons. ``inputs``
-        and ``outputs`` are possible too.
+        Device with one standard deviation as ``readout_noise``: that of independent noise
+        on each state when it is read, for input of unit variance; 0.1 by default. Without
+        noise, every u of a generic network remembers as many steps as the network has
+        neurons. The device may also restrict ``inputs`` and ``outputs``.
     n_draws, rng
-        Number of draws of a random u, and their source.
+        Number of random u to draw, and the source of randomness.
 
     Examples
     --------
@@ -86,13 +86,13 @@ def memory_capacity(
     True
     """
     linear = getattr(system, "is_linear", False)
-    got = "one that is not: take its linear order, or solve RegressionTask.from_series"
+    got = "a non-linear one: take its linear order, or solve RegressionTask.from_series"
     check.must(linear, "system", "be linear", got)
     steps = np.atleast_1d(np.arange(system.n_steps) if delays is None else delays)
     device = Device(readout_noise=0.1) if device is None else device
     one = np.ndim(device.readout_noise) == 0 and device.readout_noise
-    wanted = "have one positive standard deviation as `readout_noise`, without which every "
-    wanted += "u of a generic network remembers equally much"
+    wanted = "have one positive standard deviation as `readout_noise`: without noise "
+    wanted += "every u of a generic network remembers equally much"
     check.must(one, "device", wanted, device.readout_noise)
     ridge = float(device.readout_noise) ** 2
     task = RegressionTask.memory(steps, system.n_steps, ridge=ridge)

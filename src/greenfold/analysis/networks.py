@@ -1,7 +1,7 @@
-"""Choose a network: gradient ascent of the certified κ* in its parameters.
+"""Improve a network by gradient ascent of the certified κ* in its parameters.
 
-κ*(θ) = max_{u,v} κ(u, v; θ) is solved at every θ. By the envelope theorem its gradient is
-∂κ/∂θ at the solved pair, taken by finite differences, or exactly for oscillators.
+κ*(θ) = max_{u,v} κ(u, v; θ) is solved at each θ. By the envelope theorem, its gradient is
+∂κ/∂θ at the solved pair. It is computed by finite differences, or exactly for oscillators.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from ..unfolding.unfolding import unfold
 
 #: Parameters with one number per oscillator.
 _MODES = ("decay_times", "frequencies")
-#: Largest scale of the weights, relative to instability.
+#: Largest scale of the weights, relative to the scale at which the network is unstable.
 _STABLE = 0.99
-#: Scale of the weights, relative to those given, if stability sets no limit.
+#: Limits on the scale of the weights, relative to the given weights, if stability sets
+#: none.
 _WEAKEST, _STRONGEST = 1e-3, 10.0
-#: Time constants and decay times, in units of the duration.
+#: Limits on time constants and decay times, in units of the duration.
 _FASTEST, _SLOWEST = 1e-3, 10.0
 _SMALLEST_LEAK = 1e-3
-#: Step of the finite differences, in a logarithm: it balances truncation and rounding.
+#: Step of the finite differences in a logarithm, which balances truncation and rounding.
 _STEP = 1e-5
-#: Relative gap to the bound at which a network counts as solved; the pair itself is solved
-#: to rounding before.
+#: Relative gap to the bound at which a network counts as solved. By then, the pair itself
+#: is solved to rounding.
 _GAP = 5e-4
 
 
@@ -51,8 +52,9 @@ _GAP = 5e-4
 class Family:
     """A network as a function of the parameters ``names``; the others are ``given``.
 
-    The ascent uses a coordinate per parameter: a change by one is a factor e, or for a
-    frequency one radian per decay time of the given network.
+    The ascent uses one coordinate per parameter. A change of the coordinate by one
+    multiplies the parameter by e; for a frequency, it adds one radian per decay time of the
+    given network.
     """
 
     given: dict[str, np.ndarray]
@@ -107,7 +109,7 @@ def make_family(
     duration: float,
     dt: float,
 ) -> Family:
-    """Return the networks that the named parameters span; see `optimize_reservoir`."""
+    """Return the family of networks in the named parameters; see `optimize_reservoir`."""
     discrete = isinstance(network, EchoStateNetwork)
     allowed = ("leak", "g") if discrete else ("tau", "g", *_MODES)
     if isinstance(parameters, str):
@@ -117,12 +119,12 @@ def make_family(
         what = f"be among {', '.join(allowed)} for this network"
         check.must(name in allowed, "parameters", what, repr(name))
     once = names and len(set(names)) == len(names)
-    check.must(once, "parameters", "name each once", names)
+    check.must(once, "parameters", "name each parameter once, and at least one", names)
     modes = set(_MODES) & set(names)
     leave = "leave out 'g', because decay times and frequencies determine the weights"
     check.must(not modes or "g" not in names, "parameters", leave, names)
     for name in bounds or {}:
-        check.must(name in names, "bounds", "be those of `parameters`", repr(name))
+        check.must(name in names, "bounds", "name only entries of `parameters`", repr(name))
     describe = _leaky if discrete else _oscillators if modes else _scaled
     given, limits, make = describe(network)
     times = (_FASTEST * duration, _SLOWEST * duration)
@@ -138,7 +140,7 @@ def make_family(
 def _interval(
     bounds: Mapping[str, Any], name: str, limits: tuple[float, float], now: float
 ) -> tuple[float, float]:
-    """Return bounds of a parameter that include the given network."""
+    """Return bounds of a parameter that include its value in the given network."""
     if name not in bounds:
         return min(limits[0], now), max(limits[1], now)
     try:
@@ -155,8 +157,8 @@ def _interval(
 
 
 def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Vary τ, or the mean of unequal ones, and the scale g of the weights."""
-    # With unequal time constants, the eigenvalues of W do not decide.
+    """Return start, limits and constructor for τ (or its mean) and the weight scale g."""
+    # With unequal time constants, the eigenvalues of W do not determine stability.
     unequal = isinstance(network.tau, np.ndarray)
     growth = 0.0 if unequal else network.spectral_abscissa
 
@@ -174,12 +176,12 @@ def _strongest(growth: float) -> float:
 
 
 def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Vary the leak, or the largest of unequal ones, and the scale g of the weights."""
+    """Return start, limits and constructor for the (largest) leak and weight scale g."""
     most = float(np.max(network.leak))
     leak = np.broadcast_to(np.asarray(network.leak, dtype=float), (network.n_neurons,))
     sloped = (network.linear_step[0] - np.diag(1 - leak)) / leak[:, None]
     radius = float(np.abs(np.linalg.eigvals(sloped)).max())
-    # Networks with |λ| < 1 are stable at every leak; others at a smaller leak than now.
+    # Networks with |λ| < 1 are stable at every leak; other networks at smaller leaks only.
     limits = {
         "leak": (_SMALLEST_LEAK, 1.0 if radius < 1 else most),
         "g": (_WEAKEST, _strongest(radius) if radius < 1 else 1.0),
@@ -193,7 +195,7 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
 
 
 def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Vary decay times and frequencies of oscillators, and the input scale τ."""
+    """Return start, limits and constructor for oscillators and the input scale τ."""
     weights, tau = network.linear_weights, network.tau
 
     def make(values: dict[str, np.ndarray]) -> Reservoir:
@@ -217,7 +219,7 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
 def split_stimuli(
     stimuli: Stimuli, held_out: Any, rng: np.random.Generator
 ) -> tuple[Stimuli, Stimuli | None]:
-    """Return stimuli to choose with and stimuli to report on."""
+    """Return the stimuli for the choice and the stimuli for the report."""
     if held_out is None:
         return stimuli, None
     if isinstance(held_out, Stimuli):
@@ -235,7 +237,7 @@ def split_stimuli(
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """How a network is scored; ``readout`` and ``noise`` as in `optimize_reservoir`."""
+    """The task that scores a network; see `optimize_reservoir` for its attributes."""
 
     stimuli: Stimuli
     dt: float
@@ -244,7 +246,7 @@ class Task:
     noise: Any = None
 
     def solve(self, network: Any) -> Projections:
-        """Return certified u and v of a network."""
+        """Return the certified u and v of a network."""
         device, system = Device(state_noise=self._noise(network)), self.system(network)
         return optimize(system, self.stimuli, self.eta, device=device, tol=_GAP)
 
@@ -257,7 +259,7 @@ class Task:
         return unfold(network, n_steps=n_steps, dt=self.dt, readout=self.readout)
 
     def margin(self, network: Any, found: Projections, stimuli: Any = None) -> float:
-        """Return κ of given projections on these or other stimuli, including the noise."""
+        """Return κ of given projections on these or other stimuli, including noise."""
         given = stimuli or self.stimuli, self.eta, self._noise(network)
         problem = LinearProblem(self.system(network).maps, *given)
         return problem.margin(found.u.reshape(network.n_neurons, -1), found.v).value
@@ -268,7 +270,7 @@ class Task:
             return self._oscillator_gradient(family, x, found)
         gradient = np.zeros(len(x))
         for i, high in enumerate(family.bounds[:, 1]):
-            # A step may lie beyond the largest leak, or beyond stability.
+            # A step forward may exceed the largest leak, or the limit of stability.
             inside = x[i] + _STEP <= high
             rule = {1: 0.5, -1: -0.5} if inside else {0: 1.5, -1: -2.0, -2: 0.5}
             for steps, weight in rule.items():
@@ -291,7 +293,7 @@ class Task:
         own, drive = maps.rates_pullback(rates, u, v, d)
         of_tau = -float(np.vdot(drive, rates.drive))
         if self.noise is not None:
-            # Gradient of −(η/2) vᵀPv with RP + PRᵀ = −Q, by R and by the scale of Q.
+            # Gradient of −(η/2) vᵀPv, with RP + PRᵀ = −Q, in R and in the scale of Q.
             Q = covariance(self.noise, "noise", n) / tau**2
             P = solve_continuous_lyapunov(rates.own, -Q)
             adjoint = solve_continuous_lyapunov(rates.own.T, -np.outer(v, v))
@@ -322,17 +324,19 @@ class ReservoirPath(Shown):
     Attributes
     ----------
     parameters : dict of ndarray
-        By name, (n_evaluations,), or (n_evaluations, n_oscillators) if each oscillator has
-        its own. "g" is a factor on the given weights.
+        Values by name, (n_evaluations,), or (n_evaluations, n_oscillators) if each
+        oscillator has its own value. "g" is a factor on the given weights.
     soft_margin, upper_bound : ndarray (n_evaluations,)
-        κ* on the series used for the choice; no u and v of that network exceed the bound.
+        κ* on the series used for the choice, and a bound that no u and v of that network
+        exceed.
     held_out : ndarray (n_evaluations,)
-        κ of the same u and v on the held-out series; NaN without them.
+        κ of the same u and v on the held-out series; NaN if there are none.
     gradient : ndarray (n_evaluations, n_coordinates)
         ∂κ*/∂θ in the coordinates of the ascent: logarithms, and for frequencies radians per
         decay time of the given network.
     best : int
-        The evaluation with the largest κ*, that of ``reservoir`` and ``projections``.
+        Index of the evaluation with the largest κ*, which gave ``reservoir`` and
+        ``projections``.
     status, message : str
         "converged", "max_evaluations" or "interrupted".
     """
@@ -381,9 +385,9 @@ def optimize_reservoir(
     tol: float = 1e-4,
     rng: np.random.Generator | int | None = None,
 ) -> ReservoirPath:
-    """Improve a network: ascend the certified soft margin κ* in its parameters.
+    """Improve a network by ascending the certified soft margin κ* in its parameters.
 
-    At every step it solves for u and v again, with an upper bound for every other pair.
+    At each step, it solves for u and v again and finds an upper bound for all other pairs.
 
     Parameters
     ----------
@@ -400,28 +404,29 @@ def optimize_reservoir(
     eta : float
     held_out : float, Stimuli or None
         Share of the series of each class that is held out for the report; or stimuli for
-        the report. Gaussian classes have no series and need none.
+        the report. Gaussian classes have no series to hold out and need none.
     noise : float or array_like, optional
         White noise inside the network, as in `greenfold.devices.noise.state_covariance`; κ*
         then includes the noise (continuous time).
     readout : float or array_like (n_steps,), optional
         As in `unfold`.
     bounds : mapping, optional
-        (low, high) by name. By default weights are scaled up to 0.99 of instability.
+        (low, high) by name. By default, the weights are scaled up to 0.99 of instability.
     n_starts : int
-        Number of networks to solve first: the given one and others drawn within the
-        bounds. The ascent starts from the best. They count as evaluations.
+        Number of networks to solve first: the given network and others drawn within the
+        bounds. The ascent starts from the best of them. They count as evaluations.
     max_evaluations, tol
         Largest number of networks to solve, and the smallest relative gain of κ* per step
         that continues the ascent.
     rng : numpy Generator, int or None
-        Seed or generator for the split and for further starts.
+        Source of randomness for the split and for further starts.
 
     Notes
     -----
     κ* is the maximum of smooth functions of θ and may have kinks where another pair takes
-    over; they point upwards, so an ascent leaves them. The maximum found is local. Ctrl-C
-    returns the best network so far; before the first one it raises KeyboardInterrupt.
+    over. κ* is V-shaped at a kink, so an ascent moves away from it. The maximum found is
+    local. Ctrl-C returns the best network so far; before the first one it raises
+    KeyboardInterrupt.
     `greenfold.progress` shows how many networks have been solved.
 
     Examples
@@ -507,7 +512,7 @@ class _Ascent:
 
     def _ascend(self, n_starts: int, tol: float, rng: np.random.Generator) -> None:
         bounds = self.family.bounds
-        self._solve(self.family.start)  # a problem with the given network is an error
+        self._solve(self.family.start)  # raises if the given network has a problem
         for _ in range(n_starts - 1):
             self._try(rng.uniform(*bounds.T))
         best = self.solved[self._best]
@@ -521,7 +526,7 @@ class _Ascent:
                 return 1.0 + max(1.0, -worst / size), np.zeros_like(x)
             return -here.found.soft_margin / size, -here.gradient / size
 
-        # It stops when the budget is spent, or at a gain below the tolerance.
+        # It stops if the budget is spent or the gain is below the tolerance.
         options = {"ftol": tol, "gtol": 1e-8, "maxiter": 10**6, "maxfun": 10**6}
         how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
         minimize(objective, best.x, **how)

@@ -1,1 +1,1 @@
-"""Applications on the library: reproduction, sweep, study, report, explorer."""
+"""Applications of the library: reproduction, sweep, study, report and explorer."""

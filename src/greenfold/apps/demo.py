@@ -12,7 +12,7 @@ from ..datasets.synthetic import synthetic_heartbeats
 if TYPE_CHECKING:
     from .report.comparison import Split
 
-#: Small enough for half a minute on two cores; η and T are the paper's, α is larger so that
+#: The demo takes half a minute on two cores. η and T are the paper's; α is larger, so that
 #: the non-linearity matters.
 N_TRAIN, N_TEST, N_STEPS = 200, 1000, 70
 PARAMETERS: dict[str, Any] = {"n_neurons": 60, "alpha": 0.2, "eta": 10.0, "certify": True}
@@ -20,7 +20,7 @@ NOISE = 0.1
 
 ALPHAS = (0.0, 0.04, 0.08, 0.16, 0.32)
 ORDERS = (0, 1, 2, 3)
-#: Length of u; larger than the paper's 1 so that the non-linearity matters.
+#: Length of u; larger than the paper's 1, so that the non-linearity matters.
 DRIVE = 3.0
 SOLVER_RTOL = 1e-11
 
@@ -30,17 +30,17 @@ def demo_task(seed: int = 0) -> Split:
     from .report.comparison import Split
 
     X, y = synthetic_heartbeats(N_TRAIN + N_TEST, n_steps=N_STEPS, rng=seed)
-    # In the order of these names normal beats come first, as in ECG5000: one colour in all.
+    # Sorted by name, normal beats come first as in ECG5000 and get the same colour.
     names = np.where(y > 0, "normal", "premature")
     train, test = slice(N_TRAIN), slice(N_TRAIN, None)
-    told = "Normal and premature (ectopic) beats, drawn by greenfold; no patient's data."
+    told = "Normal and premature (ectopic) beats, made by greenfold; not patient data."
     return Split("Synthetic heartbeats", X[train], names[train], X[test], names[test], told)
 
 
 def order_errors(
     n_neurons: int = 50, n_steps: int = N_STEPS, duration: float = 10.0, seed: int = 1
 ) -> np.ndarray:
-    """Return the error of the unfolded states per order and α, (n_orders, n_alphas).
+    """Return the relative error of the unfolded states, (n_orders, n_alphas).
 
     The reference is an ODE solver that shares no code with the unfolding.
     """
@@ -62,6 +62,6 @@ def order_errors(
 
 
 def order_slopes(errors: np.ndarray) -> np.ndarray:
-    """Return the log-log slope of each row of `order_errors`; k + 1 in theory."""
+    """Return the log-log slope of each row of `order_errors`; theory: k + 1 at order k."""
     logs = np.log(errors[:, 1:])
     return np.polyfit(np.log(ALPHAS[1:]), logs.T, 1)[0]

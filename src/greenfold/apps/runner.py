@@ -2,11 +2,11 @@
 
 A result file holds a seal, ``greenfold:<configuration>:<content>``: the hash of the
 configuration that made it and the hash of its own text (with zeros in place of the latter).
-So the file itself tells what made it and whether it is complete.
+The seal therefore shows what made the file and whether it is complete.
 
 Two runs on one folder share the work. A run locks a file when it begins a job, and the
-system releases the lock when the run ends, however it ends. Without file locks every claim
-is granted; at worst work is done twice, because results are replaced as a whole.
+system releases the lock when the run ends, however it ends. Without file locks, every claim
+is granted; at worst, work is done twice, because results are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ except ImportError:  # Windows
     fcntl = None
 
 _ZEROS = "0" * 16
-#: A result's text holds this once; the store replaces it by two hashes, see `Store`.
+#: A result's text contains this once; `Store.write` replaces it with two hashes.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
 _SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
 _FAILURES, _CLAIMS = "failures", ".claims"  # folders next to the results
 _POLL = 0.5  # seconds between checks for Ctrl-C, new workers and other runs
-#: Length of a title in the progress display, so that the time left fits next to it.
+#: Largest length of a title in the progress display; the time left must fit next to it.
 _TITLE = 28
 _CONNECT = 10.0  # seconds that a scheduler may take to answer
 _PATIENCE = 60.0  # seconds that a cluster may be without workers
-#: Jobs sent ahead to each thread of a cluster, so that it never waits for the next.
+#: Number of jobs sent to each thread of a cluster, so that it never waits for the next.
 _AHEAD = 2
 #: Seconds between checks whether the parent process still lives.
 _GLANCE = 0.5
@@ -71,7 +71,7 @@ _LOUD = ("distributed.client", "tornado.application")
 
 @dataclass(frozen=True)
 class Job:
-    """One result file, and how it is made."""
+    """A result file, and how to make it."""
 
     path: str  # below the folder of results, with forward slashes
     #: ``work(configuration, context)`` returns the text of the file, which contains `SEAL`.
@@ -147,7 +147,7 @@ class Store:
             return State.ABSENT
         found = _SEAL.search(content)
         if found is None:
-            # The seal is in the first line; a file without a line holds nothing to keep.
+            # The seal is in the first line; a file without a whole line is no loss.
             return State.FOREIGN if b"\n" in content else State.DAMAGED
         if not is_whole(content):
             return State.DAMAGED
@@ -217,14 +217,14 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def must_be_planned_with(planned: str, own: str) -> None:
-    """Raise if a job was planned with other code than this worker has."""
+    """Raise if the code of this worker differs from the code that planned the job."""
     how = "install the same version on all machines."
     wrong = f"The worker has {own}, but the work was planned with {planned}: {how}"
     require(own == planned, wrong, RuntimeError)
 
 
 class _Claim:
-    """A job that is ours until `release`; without file locks, a mere formality."""
+    """A lock on a job, held until `release`; it does nothing without file locks."""
 
     def __init__(self, path: Path | None = None, descriptor: int = -1) -> None:
         self._path, self._descriptor = path, descriptor
@@ -256,7 +256,7 @@ class _Claim:
         """Release the job for others."""
         if self._path is None:
             return
-        # Still locked: any run that opened it before sees that it is gone.
+        # Remove the file while it is locked, so that a run that has opened it notices.
         with suppress(OSError):
             self._path.unlink()
             self._path.parent.rmdir()  # the last claim removes the folder
@@ -271,8 +271,8 @@ class ClusterLostError(ConnectionError):
 class _Here:
     """Run jobs in this process, one after another.
 
-    Every place of execution takes work by `submit` and returns futures, so that one loop
-    serves all. `room` is how many jobs may run at a time, `close` ends what is under way,
+    Every executor takes work with `submit` and returns futures, so that one loop serves all
+    executors. `room` returns how many jobs may run at a time, `close` ends running jobs,
     and an exception in ``died`` means that the process of a job died.
     """
 
@@ -283,7 +283,7 @@ class _Here:
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
         future: Future = Future()
-        # On Ctrl-C an optimisation returns its best so far, which is not the result.
+        # At Ctrl-C, an optimisation returns its best so far, which is not the result.
         with noticing_interrupts(insist=True):
             future.set_result(work(*arguments))
         return future
@@ -312,7 +312,7 @@ class _Processes:
     def _executor(self) -> Executor:
         from joblib.externals import loky
 
-        # loky keeps it, and replaces a broken one.
+        # loky keeps the executor, and replaces a broken one.
         options: Any = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
         self._made = made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
         return made
@@ -323,7 +323,7 @@ class _Processes:
 
 
 def _belong_to_parent() -> None:
-    """Leave Ctrl-C to the parent, and end when it ends."""
+    """Leave Ctrl-C to the parent process, and end when the parent ends."""
     # Ctrl-C reaches the whole process group. An optimisation would return its best so far,
     # which is not the result; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -341,16 +341,16 @@ class _Cluster:
     """Run jobs on a dask cluster, given the address or file of its scheduler."""
 
     def __init__(self, address: str) -> None:
-        with needs("A cluster of dask", "dask"):
+        with needs("A dask cluster", "dask"):
             from distributed import Client, KilledWorker
-        # One sentence replaces its messages and tracebacks about lost connections.
+        # `lost` replaces dask's messages and tracebacks about lost connections.
         self._levels = [(log, log.level) for log in map(logging.getLogger, _LOUD)]
         for log, _ in self._levels:
             log.setLevel(logging.CRITICAL)
         self.died: Any = (KilledWorker,)
         self._address = address
         is_file = os.path.isfile(address)
-        # Client takes long to refuse what cannot be an address.
+        # Client takes long to reject a text that cannot be an address.
         usable = is_file or re.fullmatch(r"(\w+://)?\S+:\d+/?", address)
         wanted = "be the address of a scheduler, such as tcp://10.0.0.1:8786, or its file"
         must(usable, "dask", wanted, repr(address))
@@ -387,8 +387,8 @@ class _Cluster:
             raise self.lost() from error
 
     def lost(self) -> ClusterLostError:
-        kept = f"The dask scheduler at `{self._address}` was lost: what was finished is "
-        how = "written; run the same command again, with a new address, to resume."
+        kept = f"The dask scheduler at `{self._address}` was lost; finished results are "
+        how = "written. Run the same command again, with a new address, to resume."
         return ClusterLostError(f"{kept}{how}")
 
     def close(self, *, at_once: bool = False) -> None:
@@ -429,13 +429,13 @@ def run_jobs(
     wait_for_others: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
-    """Compute the jobs whose results are missing; only this process writes.
+    """Compute the jobs whose results are missing, and return a summary.
 
-    Finished results are written even after Ctrl-C or if the cluster is lost; ``summary`` is
-    filled during the run, so you can read it then.
+    Only this process writes. Finished results are written even after Ctrl-C or if the
+    cluster is lost; ``summary`` is filled during the run, so that you can read it then.
     """
     different = len({job.path for job in jobs}) == len(jobs)
-    require(different, "`jobs` must have different paths; two write the same file.")
+    require(different, "`jobs` must have different paths, but two write the same file.")
     store = Store(folder)
     store.prepare()
     summary = Summary() if summary is None else summary
@@ -475,7 +475,7 @@ def run_jobs(
 
 @dataclass(eq=False)
 class _Loop:
-    """Start jobs and write their results."""
+    """A loop that starts jobs and writes their results."""
 
     waiting: deque[Job]
     store: Store
@@ -485,17 +485,17 @@ class _Loop:
     redo: bool
     replaced: set[str]
     running: dict[Future, tuple[Job, _Claim]] = field(default_factory=dict)
-    #: Jobs under way when a process died: one of them may be the cause.
+    #: Jobs that were running when a process died; one of them may be the cause.
     suspects: deque[Job] = field(default_factory=deque)
-    #: Jobs that another run was computing at their turn.
+    #: Jobs that another run was computing when their turn came.
     claimed: deque[Job] = field(default_factory=deque)
 
     def run(self, wait_for_others: bool) -> None:
-        """Run until nothing is left, except what other runs compute."""
+        """Run until no job is left, except the jobs of other runs."""
         try:
             self._empty()
             while self.claimed:
-                # A job of another run may be finished by now, or its owner dead.
+                # The other run may have finished the job by now, or have died.
                 self.waiting, self.claimed = self.claimed, deque()
                 self._empty()
                 if not wait_for_others:
@@ -557,8 +557,8 @@ class _Loop:
             except self.pool.died as error:
                 # A cluster has already tried several workers.
                 if alone or isinstance(self.pool, _Cluster):
-                    why = "The process that ran it died, perhaps out of memory or in a "
-                    why += f"crash of an extension module ({type(error).__name__})."
+                    why = "The process that ran the job died, perhaps out of memory or in "
+                    why += f"a crash of an extension module ({type(error).__name__})."
                     self._fail(job, why)
                 else:
                     self.suspects.append(job)
@@ -566,7 +566,7 @@ class _Loop:
                 if isinstance(self.pool, _Cluster):
                     raise self.pool.lost() from None
                 raise
-            # Only now, because an interrupt no longer loses what is written.
+            # Forget the job only now: an interrupt can no longer lose its result.
             del self.running[future]
             claim.release()
 
@@ -585,7 +585,7 @@ class _Loop:
 
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
-    """Run one job; an exception becomes a record."""
+    """Run one job, and return its text or a record of its exception."""
     try:
         # An estimator's output would mix with that of the command.
         with one_thread(), redirect_stdout(sys.stderr):
@@ -612,8 +612,9 @@ def run_map(
 ) -> list[Any]:
     """Return ``work(item)`` for every item, in order, as plain JSON values.
 
-    Each result is kept in a file of ``folder``, so that a stopped map can continue. An item
-    that fails raises a RuntimeError with the traceback as a note, after the others.
+    Each result is kept in a file in ``folder``, so that a stopped map can continue. If an
+    item fails, the others still run; then a RuntimeError is raised, with the traceback as a
+    note.
     """
     stem = re.sub(r"\W+", "-", label)
     jobs = []

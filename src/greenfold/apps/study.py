@@ -1,7 +1,7 @@
 """Compare certified margins of many networks on the same stimuli.
 
-Every architecture is made from the same few numbers: g is the largest |λ| of W, and τ the
-time constant of the neurons, as far as they apply. A delay line has the weight g and no
+Every architecture is made from the same few numbers, as far as they apply: g is the largest
+|λ| of W, and τ is the time constant of the neurons. A delay line has the weight g and no
 loop; the window of a Legendre delay system is N τ, whatever g is.
 """
 
@@ -50,7 +50,7 @@ AXES: dict[str, list[Any]] = {
 SETTINGS: dict[str, Any] = {
     "eta": 10.0, "duration": 10.0, "noise": [0.0, 0.1], "draws": 10, "memory": False,
 }  # fmt: skip
-FORMAT = 1  # raised when this module would make other results of the same configuration
+FORMAT = 1  # increase it if this module makes other results from the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
 _GAP, _MEMORY_GAP = 5e-4, 1e-2
 #: Number of steps of white input for the memory, over the duration of the stimuli, and
@@ -65,10 +65,11 @@ class Grid:
     Parameters
     ----------
     axes : mapping
-        Values by name, one or a list: ``architecture`` (see ``greenfold study --help``),
-        ``neurons``, ``g``, ``tau``, ``seed``, ``order`` (0, 1, … or "exact"), ``gain``
-        ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the
-        network, order 0). A random search takes ``{"low": …, "high": …, "log": true}`` too.
+        One value or a list for each name: ``architecture`` (see ``greenfold study
+        --help``), ``neurons``, ``g``, ``tau``, ``seed``, ``order`` (0, 1, … or "exact"),
+        ``gain`` ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise
+        inside the network, order 0). For a random search, a value may also be a range
+        ``{"low": …, "high": …, "log": true}``.
     n_random : int, optional
         Number of networks to draw instead of all combinations.
     settings : mapping
@@ -85,7 +86,7 @@ class Grid:
     random_state: int = 0
 
     def networks(self) -> list[dict[str, Any]]:
-        """Return the checked settings of each network and its scoring; each once."""
+        """Return the checked settings of each distinct network and of its scores."""
         _refuse_unknown(self.axes, AXES, "`axes` may hold")
         _refuse_unknown(self.settings, SETTINGS, "`settings` may hold")
         axes = {**AXES, **self.axes}
@@ -156,11 +157,11 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
     require(allowed, f"`inside` {what}; got {inside:g} at order {order}.")
     neurons = check.count(one["neurons"], "neurons")
     paired = kind != "oscillators" or neurons % 2 == 0
-    require(paired, f"`neurons` of oscillators come in pairs; got {neurons}.")
+    require(paired, f"`neurons` must be even: oscillators come in pairs; got {neurons}.")
     make_gain(one["gain"])
     found = {"architecture": kind, "neurons": neurons}
     found |= {name: check.positive(one[name], name) for name in ("g", "tau")}
-    # If nothing is drawn, other seeds give the same network.
+    # Without random numbers, all seeds give the same network.
     found["seed"] = check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind]
     return found | {"order": order, "gain": str(one["gain"]), "inside": inside}
 
@@ -176,14 +177,14 @@ def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Data sets and grids of networks."""
+    """The data sets and the grids of networks of a study."""
 
     datasets: list[str]
     grids: list[Grid]
 
 
 def read_config(path: str | Path) -> Plan:
-    """Read a plan from TOML: ``datasets``, and tables ``[[grid]]`` with keys of `Grid`."""
+    """Return the plan in a TOML file: ``datasets``, and ``[[grid]]`` with `Grid` keys."""
     try:
         content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -205,8 +206,8 @@ def read_config(path: str | Path) -> Plan:
     return Plan(datasets, grids)
 
 
-#: Presets by name: all architectures with equal N, with and without noise inside, with
-#: their memory; and random networks over N, g and τ.
+#: Presets by name. The grids are all architectures with equal N, without noise inside (with
+#: their memory) and with noise inside, and random networks over N, g and τ.
 _ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 3]}
 _RANDOM = {"neurons": [25, 50, 100], "g": [0.3, 0.6, 0.9, 0.97], "seed": [0, 1]}
 _RANDOM["tau"] = [0.05, 0.125, 0.25, 0.5, 1.0]
@@ -228,14 +229,16 @@ def study(
 ) -> Summary:
     """Solve many networks on the same stimuli, with one result file each.
 
-    Results made with the same settings, code and data are kept; stale and damaged ones are
-    computed again. Read them with `read_study`.
+    Results made with the same settings, code and data are kept; stale and damaged results
+    are computed again. Read them with `read_study`.
 
     Parameters
     ----------
     datasets : iterable of str or Path
-        Names or folders; for a set with more than two classes, name two: "ECG5000:1,2".
+        Names or folders; for a data set with more than two classes, name two, as in
+        "ECG5000:1,2".
     grids : Grid or sequence of Grid
+        Networks to solve.
     folder, data_dir, download, n_jobs, dask, redo, summary
         As in `greenfold.apps.sweep.sweep`.
 
@@ -267,7 +270,7 @@ def plan(
     networks: dict[str, dict[str, Any]] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:
         for one in grid.networks():
-            # With or without its memory, it is one network.
+            # The same network may be in one grid with its memory and in another without.
             key = fingerprint({**one, "memory": None})
             if one["memory"] or key not in networks:
                 networks[key] = one
@@ -301,7 +304,7 @@ def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]
     data["digest"] = source.digest
     made_by = {"format": FORMAT, "code": gf.__version__, "setting": setting, "data": data}
     kind, n = setting["architecture"], setting["neurons"]
-    # The name tells what is computed, not by which code: a stale result is replaced.
+    # The path depends on the setting but not on the code, so a stale result is replaced.
     path = f"results/{source.name}/{kind}-{n}-{fingerprint([setting, classes])}.json"
     weight = float(n) ** 2 * (1 if setting["order"] == 0 else 20)
     where = {"folder": source.folder}
@@ -317,7 +320,7 @@ def make_network(setting: Mapping[str, Any]) -> gf.Reservoir:
     if kind == "legendre":
         return gf.Reservoir.legendre(n, n * tau, tau, gain)
     if kind == "oscillators":
-        # Eigenvalues fill the disc like a random network's, but modes are orthogonal.
+        # The eigenvalues fill the disc as in a random network, but modes are orthogonal.
         rng = np.random.default_rng(seed)
         size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
         size *= g / size.max()
@@ -327,7 +330,7 @@ def make_network(setting: Mapping[str, Any]) -> gf.Reservoir:
     if kind == "dale":
         return gf.Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
     if kind != "random":
-        # Ten connections per neuron, as usual in echo state networks of 100.
+        # Ten connections per neuron, as usual in echo state networks of 100 neurons.
         drawn["connectivity"] = min(1.0, 10 / n)
     make = gf.Reservoir.spatial if kind == "spatial" else gf.Reservoir.random
     return make(n, 1.0, tau, gain, **drawn)
@@ -348,7 +351,7 @@ def make_gain(text: str) -> gf.Gain:
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
-    """Solve a network, compare with random u, and return the text of the result file."""
+    """Solve a network, compare it with random u, and return the text of the result file."""
     runner.must_be_planned_with(configuration["code"], gf.__version__)
     data, setting = configuration["data"], dict(configuration["setting"])
     place = (data["name"], context["folder"], data["digest"])
@@ -411,7 +414,7 @@ def judge(
     codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
 
     def accuracies(one: Any) -> list[float]:
-        """Return the test accuracy for each noise; the plane is that of the training."""
+        """Return the test accuracy for each noise; the plane comes from the training."""
         inside = 0.0 if P is None else float(one.v @ P @ one.v)
         Z, Z_test = (
             np.asarray(system.states(series, one.u) @ one.v)[:, None]
@@ -434,7 +437,7 @@ def judge(
         task = gf.RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
         solved = gf.optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
         solved.raise_if_interrupted()
-        # Not the stream of the network: the first u would be a row of its weights.
+        # From the stream of the network, the first u would be a row of its weights.
         rng = np.random.default_rng([setting["seed"], 2])
         noisy = gf.Device(readout_noise=_MEMORY_NOISE)
         options = {"device": noisy, "n_draws": setting["draws"]}
@@ -456,7 +459,7 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
 
     A row has the setting of a network and its results: ``kappa`` with its ``bound``,
     ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and
-    ``memory`` if it was computed. ``paths`` limits the files. Damaged ones are skipped.
+    ``memory`` if it was computed. ``paths`` limits the files. Damaged files are skipped.
     """
     place = Path(folder).expanduser()
     rows = []
@@ -468,13 +471,13 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
             row = json.loads(content)
         if isinstance(row, dict) and row.pop("seal", None) and runner.is_whole(content):
             rows.append(row)
-    none = f"There are no results of a study in {str(folder)!r}; run one first."
+    none = f"There are no results of a study in {str(folder)!r}; run a study first."
     require(rows, none, FileNotFoundError)
     return rows
 
 
 def write_table(rows: Sequence[Row], path: str | Path) -> Path:
-    """Write the rows of `read_study` as CSV or, by the suffix, as Parquet (pyarrow)."""
+    """Write the rows of `read_study` as .csv or, with pyarrow, as .parquet."""
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
@@ -492,13 +495,13 @@ def write_table(rows: Sequence[Row], path: str | Path) -> Path:
 
 
 def _cell(name: str, value: Any) -> Any:
-    """Convert a value for a table cell; lists and mixed orders become text."""
+    """Return a value for a table cell; lists and orders become text."""
     listed = value if isinstance(value, list) else [value]
     return " ".join(map(str, listed)) if name == "order" or listed is value else value
 
 
 def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
-    """Draw figures of the rows: architectures at each N, and a map over g and τ."""
+    """Write figures of the rows: architectures at each N, and a map over g and τ."""
     place = Path(folder).expanduser()
     written, figures = [], []
     with drawing({"svg.hashsalt": "greenfold", "figure.constrained_layout.use": True}):
@@ -520,10 +523,10 @@ def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Pat
 
 
 def architectures(name: str, rows: Sequence[Row]) -> Any:
-    """Draw κ* and memory by architecture; None if there is only one."""
+    """Return a figure of κ* and memory by architecture, or None if there is only one."""
     from matplotlib.figure import Figure
 
-    # The values for which most architectures were studied.
+    # Use the values for which most architectures were studied.
     studied: dict[tuple[Any, ...], set[str]] = defaultdict(set)
     for row in rows:
         studied[tuple(row[k] for k in _SAME)].add(row["architecture"])
@@ -580,7 +583,7 @@ def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
 
 
 def margin_map(name: str, rows: Sequence[Row]) -> Any:
-    """Draw κ* and κ*/κ_random over g and τ, one column per N; None if they are fixed."""
+    """Return a figure of κ* and κ*/κ_random over g and τ, or None if these are fixed."""
     from matplotlib.figure import Figure
 
     kinds: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -588,7 +591,7 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
         kinds[kind].append(row)
     own = max(kinds.values(), key=lambda part: len({(r["g"], r["tau"]) for r in part}))
-    # Values of g and τ that were combined; not those of random draws.
+    # Use values of g and τ that were combined in a grid, not those of random draws.
     pairs = {(row["g"], row["tau"]) for row in own}
     gs, taus = (
         sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})

@@ -6,9 +6,9 @@ from typing import Any
 
 from .._base.checks import needs
 
-#: One meaning per colour, in figures, reports, pages and the explorer: its value on
-#: light and on dark paper (Okabe and Ito's palette, darkened where it would be faint on
-#: white). Lines also differ in dash or marker, so that they differ in grey.
+#: Each colour has one meaning in figures, reports, pages and the explorer. Its two values
+#: are for light and for dark paper (Okabe and Ito's palette, darkened if it would be faint
+#: on white). Lines also differ in dash or marker, so that they differ in grey.
 PALETTE = {
     "paper": ("#ffffff", "#14171b"),
     "panel": ("#f6f7f9", "#1d2127"),
@@ -35,7 +35,7 @@ CYCLE = (SOLVED, RANDOM, CLASS_A, CLASS_B, SIMULATION, BOUND)
 
 
 def css() -> str:
-    """Return the palette as variables of CSS, as the system or ``data-theme`` wants it."""
+    """Return the palette as CSS variables, which follow the system or ``data-theme``."""
     light, dark = (
         " ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1)
     )
@@ -68,7 +68,7 @@ BASE: dict[Any, Any] = {
 
 @contextmanager
 def drawing(more: dict[Any, Any]) -> Iterator[None]:
-    """Set `BASE` and more of matplotlib's parameters while you draw and save."""
+    """Set `BASE` and ``more`` as matplotlib's parameters inside a ``with`` block."""
     with needs("A figure", "report"):
         import matplotlib
     with matplotlib.rc_context(BASE | more):

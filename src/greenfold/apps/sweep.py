@@ -33,9 +33,9 @@ from .runner import SEAL, Job, Summary
 
 __all__ = ["compare", "sweep"]
 
-FORMAT = 1  # raised when this module would make other results of the same configuration
+FORMAT = 1  # increase it if this module makes other results from the same configuration
 _SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
-_RESERVED = {"comparison", "failures"}  # folders that are not an estimator's
+_RESERVED = {"comparison", "failures"}  # folders that belong to no estimator
 
 Part = tuple[Any, np.ndarray]
 _CONVOLUTION = "aeon.classification.convolution_based:"
@@ -73,7 +73,7 @@ _ABOVE = {"apps", "cli"}
 
 @dataclass(frozen=True)
 class EstimatorSpec:
-    """An estimator that can be sent to another machine."""
+    """A description of an estimator, which can be sent to another machine."""
 
     label: str  # name of its folder of results
     target: str  # module:Class
@@ -113,7 +113,7 @@ class EstimatorSpec:
 
 
 def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
-    """Parse an estimator from ``[label=]name[(parameter=value, ...)]``."""
+    """Return the estimator that ``[label=]name[(parameter=value, ...)]`` describes."""
     if isinstance(text, EstimatorSpec):
         return text
     found: Any = _TEXT.fullmatch(text.strip())
@@ -152,7 +152,7 @@ def _resolve(name: str) -> tuple[str, str]:
     among = {**known, **{one.casefold(): one for one in classes}}
     close = difflib.get_close_matches(name.casefold(), among, n=1, cutoff=0.6)
     hint = f"did you mean {among[close[0]]!r}?" if close else f"known: {', '.join(KNOWN)}."
-    none = f"There is no estimator {name!r} (any other class is given as module:Class)"
+    none = f"There is no estimator {name!r} (give any other class as module:Class)"
     raise ValueError(f"{none}; {hint}")
 
 
@@ -197,7 +197,7 @@ def _code_of(module: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set on this machine: its folder, a digest of its files, and their bytes."""
+    """A data set on this machine: its folder, and the digest and size of its files."""
 
     name: str
     folder: str
@@ -208,9 +208,9 @@ class Source:
 def find_sources(
     items: Iterable[str | Path], data_dir: str | Path | None = None, download: bool = True
 ) -> list[Source]:
-    """Find data sets by name, folder, or ``.txt`` file with one name per line; each once.
+    """Return data sets by name, folder, or ``.txt`` file with one name per line.
 
-    No items mean every set of the data directory.
+    Each data set is returned once. Without items, all data sets of the data directory are.
     """
     found: dict[str, Path] = {}
     for item in items:
@@ -264,7 +264,7 @@ def _describe(name: str, folder: Path) -> Source:
 def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     """Return training and test series, with labels as text and padding cut off."""
     place = Path(folder)
-    if not place.is_dir():  # another machine may keep it elsewhere
+    if not place.is_dir():  # another machine may keep the data elsewhere
         place = archive.dataset_path(name)
     what = f"The files of {name!r} in {place}"
     why = "they differ between the machines or have changed since."
@@ -276,7 +276,7 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
             X, y = read_series(path, missing="trim")
         except MissingValueError:
             X, y = read_series(path, missing="keep")
-        # Like aeon: the order of the labels, "10" before "2", determines the resamples.
+        # Labels are text as in aeon: their order, "10" before "2", sets the resamples.
         return X, np.asarray(y).astype(str)
 
     train, test = map(read, _files(name, place))
@@ -284,7 +284,7 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
 
 
 def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
-    """Return a split: 0 is the provided one, k is aeon's resample with seed k."""
+    """Return a split: the provided split for 0, else aeon's resample with this seed."""
     if resample == 0:
         return train, test
     with needs("A resample other than 0", "sweep"):
@@ -338,7 +338,7 @@ class Predictions:
 
 
 def read_predictions(path: str | Path) -> Predictions:
-    """Read a result file in tsml-eval's format; DataError if it is damaged."""
+    """Return the content of a result file; raise DataError if the file is damaged."""
     content = Path(path).read_bytes()
     damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
     require(runner.is_whole(content), damaged, DataError)
@@ -368,7 +368,7 @@ def read_predictions(path: str | Path) -> Predictions:
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
     """Run one estimator on one resample and return the text of the result file.
 
-    As in tsml-eval, the class of the largest probability is the prediction.
+    As in tsml-eval, the prediction is the class of the largest probability.
     """
     named = (configuration[key] for key in ("label", "estimator", "parameters"))
     spec, data = EstimatorSpec(*named), configuration["data"]
@@ -381,7 +381,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         _as_taken(X, estimator, spec.label, device) for X in (X_train, X_test)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they would come from many estimators
+        warnings.simplefilter("ignore")  # many estimators would repeat them
         start = time.perf_counter()
         estimator.fit(X_train, np.searchsorted(classes, y_train))
         fitted = time.perf_counter()
@@ -425,7 +425,7 @@ def _as_taken(X: Any, estimator: Any, label: str, device: str) -> Any:
 def _probabilities(
     estimator: Any, X: Any, n_cases: int, n_classes: int, label: str
 ) -> np.ndarray:
-    """Return the checked probabilities of all classes."""
+    """Return the probabilities of all classes; raise if they are not valid."""
     returned = f"{label} returned probabilities"
     if hasattr(estimator, "predict_proba"):
         found = np.asarray(estimator.predict_proba(X), dtype=float)
@@ -466,8 +466,9 @@ def sweep(
 
     Results are in the layout and format of tsml-eval,
     ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Results of the same
-    estimator, parameters, code, data and seed are kept; stale and damaged ones are computed
-    again. Failures are recorded in ``<folder>/failures``; the next run tries again.
+    estimator, parameters, code, data and seed are kept; stale and damaged results are
+    computed again. Failures are recorded in ``<folder>/failures``; the next run tries them
+    again.
 
     Parameters
     ----------
@@ -475,29 +476,31 @@ def sweep(
         ``[label=]name[(parameter=value, ...)]``: the name of a classifier of greenfold or
         aeon, or ``module:Class``; values are Python literals.
     datasets : iterable of str or Path
-        Names, folders, or text files of names; by default all sets of the data directory.
+        Names, folders, or text files with names; by default all data sets of the data
+        directory.
     resamples : int or iterable of int, default 1
-        Number of resamples, counted from 0, or a list of them. Resample 0 is the provided
-        split, k the stratified resample of aeon and tsml-eval with seed k.
+        Number of resamples, counted from 0, or a list of their numbers. Resample 0 is the
+        provided split; resample k is the stratified resample of aeon and tsml-eval with
+        seed k.
     folder, data_dir : str or Path
-        Folder of the results, and of the data (default: ``GREENFOLD_DATA``).
+        Folder of the results, and folder of the data (by default ``GREENFOLD_DATA``).
     download : bool, default True
         Whether to download a data set that is not on this machine.
     seed : int, optional
         ``random_state`` of every estimator; by default the number of the resample, as in
         tsml-eval.
     n_jobs : int, optional
-        Number of processes; all cores by default, and one with a GPU.
+        Number of processes; by default all cores, or one process with a GPU.
     dask : str, optional
-        Address or file of a dask scheduler whose workers replace this machine. They must
+        Address or file of a dask scheduler, whose workers replace this machine. They must
         find the data at the same paths, or through ``GREENFOLD_DATA``.
     device : str, default "cpu"
-        Where greenfold's own estimators run: "cuda" or "cuda:1", … needs PyTorch. Series of
-        several lengths and other estimators stay on the host.
+        Device for greenfold's own estimators; "cuda" or "cuda:1", … needs PyTorch. Series
+        of several lengths and other estimators stay on the host.
     redo : bool
-        Compute finished results again.
+        Whether to compute finished results again.
     summary : Summary, optional
-        Filled during the run, so you can read it after an exception.
+        Filled during the run, so that you can read it after an exception.
 
     Returns
     -------
@@ -511,7 +514,7 @@ def sweep(
     >>> done = sweep(names, ["Coffee", "GunPoint"], 5)  # doctest: +SKIP
     >>> print(compare("results"))  # doctest: +SKIP
     """
-    # Refuse what cannot work before computing anything.
+    # Check all arguments before computing anything.
     if device != "cpu" and dask is None:
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
@@ -519,13 +522,13 @@ def sweep(
     require(specs, "`estimators` must name at least one estimator.")
     labels = [spec.label for spec in specs]
     for label in labels:
-        wrong = f"An estimator cannot be called {label!r}, a folder with another purpose."
+        wrong = f"An estimator cannot be called {label!r}: that folder has another purpose."
         require(label.casefold() not in _RESERVED, wrong)
         wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
         require(labels.count(label) == 1, wrong)
     for spec in specs:
         spec.make(0)
-    archive.data_directory(data_dir)  # a wrong one is an error, not a reason to download
+    archive.data_directory(data_dir)  # raise if it is wrong, instead of downloading
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
     wanted = "be a positive number, or a list of numbers from 0 on"
     must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
@@ -543,7 +546,7 @@ def sweep(
 
 
 def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:
-    # Results of a GPU differ in the last digits, so only they have a device in their hash.
+    # Results of a GPU differ in the last digits, so their hash includes the device.
     place = {} if device == "cpu" else {"device": device.partition(":")[0]}
     return Job(
         path=f"{spec.label}/Predictions/{source.name}/testResample{resample}.csv",
@@ -566,7 +569,7 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: 
 
 
 def parse_resamples(text: str) -> int | list[int]:
-    """Parse resamples from "30", "0-9" or "3,5-7"."""
+    """Return the resamples that a text such as "30", "0-9" or "3,5-7" describes."""
     if re.fullmatch(r"\d+", text):
         return int(text)
     found: list[int] = []
@@ -596,9 +599,9 @@ Results = dict[str, dict[str, dict[int, float]]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Accuracies of several estimators on the same splits of the same sets."""
+    """Accuracies of several estimators on the same splits of the same data sets."""
 
-    estimators: list[str]  # our own first; published ones end in " (published)"
+    estimators: list[str]  # first those in the folder, then those with " (published)"
     datasets: list[str]
     accuracy: np.ndarray  # mean over the resamples, (n_datasets, n_estimators)
     resamples: list[int]
@@ -618,13 +621,13 @@ class Comparison:
     @property
     def mean_rank(self) -> np.ndarray:
         """Return the mean rank over the data sets, 1 the best, shape (n_estimators,)."""
-        from scipy.stats import rankdata  # takes as long as all the rest of a worker
+        from scipy.stats import rankdata  # slow to import, and workers do not need it
 
         return rankdata(-self.accuracy, axis=1).mean(axis=0)
 
     @property
     def basis(self) -> str:
-        """Return a phrase on the data sets and resamples behind the numbers."""
+        """Return a phrase that names the data sets and resamples behind the numbers."""
         total = len(self.datasets) + len(self.left_out)
         sets = f"{len(self.datasets)} of {total}" if self.left_out else f"{total}"
         if self.resamples == [0]:
@@ -656,28 +659,29 @@ def compare(
     estimators: Iterable[str] | None = None,
     data_dir: str | Path | None = None,
 ) -> Comparison:
-    """Collect the accuracies of a folder of results.
+    """Return the accuracies of all estimators in a folder of results.
 
-    A data set counts if every estimator has every resample; the others are listed in
-    ``left_out``. Raises FileNotFoundError if no set has results of every estimator.
+    A data set counts if every estimator has every resample; other data sets are listed in
+    ``left_out``. Raises FileNotFoundError if no data set has results of every estimator.
 
     Parameters
     ----------
     folder : str or Path
-        Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
+        Results in the layout of tsml-eval, written by `greenfold.apps.sweep.sweep` or
+        tsml-eval.
     published : iterable of str, optional
-        Estimators whose published results to compare with; by default ROCKET, MiniROCKET,
-        MR-Hydra and HC2. Empty for none.
+        Estimators with published results to compare with; by default ROCKET, MiniROCKET,
+        MR-Hydra and HC2. An empty list means none.
     estimators : iterable of str, optional
-        Folders to compare; by default all of them.
+        Estimators in the folder to compare; by default all.
     data_dir : str or Path, optional
-        Data directory whose folder ``reference`` holds tables of published results.
-        Default: the environment variable ``GREENFOLD_DATA``.
+        Data directory whose folder ``reference`` holds tables of published results; by
+        default the environment variable ``GREENFOLD_DATA``.
 
     Returns
     -------
     Comparison
-        ``accuracy`` of shape (n_datasets, n_estimators), ``mean_rank``, ``notes``; it
+        ``accuracy`` of shape (n_datasets, n_estimators), ``mean_rank`` and ``notes``; it
         prints as a table.
     """
     scores, notes = read_folder(folder)
@@ -747,7 +751,7 @@ def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int
 
 
 def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
-    """Write the record, the table, and one file per estimator as aeon's loader reads it."""
+    """Write the record, the table, and one file per estimator in aeon's format."""
     lines = zip(comparison.datasets, comparison.accuracy, strict=True)
     rows = [[name, *(f"{one:.6f}" for one in line)] for name, line in lines]
     table = [["dataset", *comparison.estimators], *rows]
@@ -765,9 +769,9 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
 def _published_accuracies(
     names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
 ) -> tuple[Scores, list[str]]:
-    """Return published accuracies on the same resamples, and notes on missing ones.
+    """Return published accuracies on the same resamples, and notes on missing results.
 
-    Tables of the data directory are read first; the archive is asked for the rest.
+    Tables of the data directory are read first; the rest is requested from the archive.
     """
     table = _table(resamples, data_dir)
     found: Scores = {}
@@ -775,7 +779,7 @@ def _published_accuracies(
     for name in names:
         known = table.get(name.casefold(), {})
         try:
-            # An archive that did not answer once is not asked again.
+            # If the archive did not answer once, do not ask it again.
             if known.keys().isdisjoint(datasets) and not reason:
                 known = _from_archive(name, datasets, resamples)
         except (OSError, ImportError, EOFError) as error:
@@ -795,7 +799,7 @@ def _published_accuracies(
 
 
 def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
-    """Return the table of these resamples by lower-case estimator, or an empty one."""
+    """Return the published table of these resamples by lower-case estimator, or {}."""
     name, root = _TABLES.get(tuple(resamples)), archive.data_directory(data_dir)
     if name is None or root is None or not (path := root / "reference" / name).is_file():
         return {}
@@ -841,7 +845,7 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
 
         if n_sets >= _MIN_SETS and len(names) >= _MIN_ESTIMATORS:
             figure, _ = difference(comparison.accuracy, names)
-            # Above the diagram: its own axes fill the figure.
+            # The title goes above the diagram, whose axes fill the figure.
             figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
             write(figure, "critical_difference")
         titled: Any = {"title": f"Accuracy, {comparison.basis}"}

@@ -1,7 +1,7 @@
 """The command line: ``greenfold demo | fit | predict | evaluate | data | …``.
 
-Exit codes: 0 success, 1 an error in the data or the model (or the reader of a pipe has
-gone), 2 a wrong command line, 130 interrupted (Ctrl-C).
+The exit code is 0 for success, 1 for an error in the data or the model or if the reader of
+a pipe has closed it, 2 for a wrong command line, and 130 after an interrupt (Ctrl-C).
 """
 
 import os
@@ -21,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        The arguments; by default those of the process.
     """
     try:
-        # Here, because typer may be missing.
+        # Imported here, because typer may be missing.
         with _leaving_at_once():
             from .app import run
     except ImportError as error:

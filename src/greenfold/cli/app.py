@@ -1,4 +1,4 @@
-"""The application: its commands, and the one place that handles errors."""
+"""The application: its commands, and the handling of their errors."""
 
 import os
 import re
@@ -28,12 +28,12 @@ from .sweep import sweep
 
 
 class _Group(TyperGroup):
-    """Commands whose errors are one sentence on stderr and an exit code."""
+    """A group of commands that reports an error as one sentence on stderr."""
 
     def main(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, **extra: Any
     ) -> Any:
-        """Run a command and exit."""
+        """Run a command and exit with its code."""
         invocation.arguments = list(sys.argv[1:] if args is None else args)
         invocation.context = None
         extra["standalone_mode"] = False
@@ -41,17 +41,17 @@ class _Group(TyperGroup):
 
 
 def _guarded(work: Any, extra: dict[str, Any]) -> int:
-    """Return the exit code of the work; turn an exception into a sentence on stderr."""
+    """Run ``work`` and return its exit code; report an exception in one sentence."""
     try:
         with warnings.catch_warnings(), noticing_interrupts(), few_threads():
             warnings.showwarning = _say_warning
             code = work(args=list(invocation.arguments), **extra)
             sys.stdout.flush()
     except BrokenPipeError as error:
-        if error.filename:  # not standard output, but a pipe given as a target
+        if error.filename:  # a pipe that the command writes to, not standard output
             _say(_sentence(error))
             return 1
-        # The reader has gone; keep Python from complaining at shutdown.
+        # The reader has closed the pipe; keep Python from complaining at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, typer.Abort):
@@ -72,7 +72,7 @@ def _guarded(work: Any, extra: dict[str, Any]) -> int:
     return code if isinstance(code, int) else 0
 
 
-#: What typer says of a wrong value, and what we say instead.
+#: Patterns in typer's messages, and the words that replace them.
 _BETTER = {
     r"^Invalid value: ": "",
     r"^Invalid value for '(\S+)'(?: / \S+)?: (?:must|Input should)": r"\1 must",
@@ -97,12 +97,12 @@ def _refuse_usage(error: Any) -> int:
     return int(error.exit_code)
 
 
-#: Errors that the library raises on purpose, with a sentence.
+#: Errors that the library raises on purpose, with a message for the user.
 _EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)
 
 
 def _sentence(error: Exception) -> str:
-    """Return an error as one line."""
+    """Return the message of an error as one line."""
     text = _in_options(" ".join(str(error).split()))
     expected = isinstance(error, _EXPECTED)
     if isinstance(error, OSError) and error.strerror and error.filename:
@@ -113,7 +113,7 @@ def _sentence(error: Exception) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-#: "pass name='value' …" in the library's advice, also as an alternative.
+#: Advice such as "pass name='value' …" or "or name='value' …" in a message of the library.
 _ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
 #: A wrong argument, as `checks` and scikit-learn name it.
 _WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
@@ -123,7 +123,7 @@ _CALLED = {"n_lags": "lags", "n_neurons": "neurons", "readout_noise": "noise"}
 
 
 def _in_options(text: str) -> str:
-    """Replace names of arguments by the options of the running command."""
+    """Replace names of arguments with the options of the running command."""
     known = invocation.options()
 
     def advice(found: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ NAME = arg(
     help="Name of a data set in the UCR or UEA archive, such as ECG5000.",
     autocompletion=complete_dataset,
 )
-#: Every command takes a seed, so that scripts need not know which ones use it.
+#: Every command takes a seed, so that scripts need not know which commands use it.
 UNUSED = opt(0, hidden=True)
 
 

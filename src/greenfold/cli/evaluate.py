@@ -8,7 +8,7 @@ from . import options, show
 from .options import Answer, Classifier, Tested, command, opt
 
 _PAGE = Path("greenfold-report.html")
-#: A non-linear fit takes about as long as this many linear ones.
+#: A non-linear fit takes about as long as this many linear fits.
 _NONLINEAR = 20.0
 
 
@@ -25,15 +25,15 @@ def evaluate(
 ) -> Answer:
     """Compare random and solved input projections u, linear and non-linear.
 
-    Each row has its soft margin κ and its accuracy. You can compare κ only at the same
-    weight η of the variance, so all rows share one. With --eta cv, each row chooses its own
-    η by cross-validation, once without and once with the noise. Without noise, a linear
-    network then gains little from its input projection.
+    Each row shows the soft margin κ and the accuracy of one network. You can compare κ only
+    at the same weight η of the variance, so all rows use the same η. With --eta cv, each
+    row chooses its own η by cross-validation, once without and once with the noise. Without
+    noise, a linear network then gains little from its input projection.
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
     pooled : Also fit the pooled classifier, for series that are not aligned.
     eta : Weight η of the variance in the soft margin κ. The default of fit is 'cv'; here it
-        is one number, so that you can compare κ.
+        is a number, so that you can compare κ.
     noise : Standard deviation of the noise on every neuron's state at the readout. The
         default of fit is 0; here noise shows the benefit of a large margin.
     """
@@ -51,12 +51,12 @@ def evaluate(
 def demo(
     report: Path = opt(_PAGE, "Output"), orders: bool = opt(False), seed: int = options.SEED
 ) -> Answer:
-    """Show random against solved input projections u on synthetic heartbeats.
+    """Compare random and solved input projections u on synthetic heartbeats.
 
-    Takes half a minute, needs no data, and writes a report page.
+    The demo takes half a minute, needs no data, and writes a report page.
 
     report : File for the report.
-    orders : Instead, compare the unfolding with an ODE solver, order by order.
+    orders : Compare the unfolding with an ODE solver instead, order by order.
     """
     from ..apps.demo import NOISE, PARAMETERS, demo_task
 
@@ -84,7 +84,7 @@ def _orders() -> Answer:
         [str(order), *(f"{error:.1e}" for error in line), f"{slope:.2f}", str(order + 1)]
         for order, line, slope in zip(built_in.ORDERS, errors, slopes, strict=True)
     ]
-    title = "Unfolded states against an ODE solver, relative error"
+    title = "Relative error of the unfolded states, compared with an ODE solver"
     return Answer(record, lambda: show.table(columns, rows, title=title, n_text=0))
 
 
@@ -97,7 +97,7 @@ def compare(
     report: Path | None,
     pooled: bool = False,
 ) -> Answer:
-    """Fit the four variants and write the page."""
+    """Compare random with solved u, linear and non-linear, and write the report."""
     from ..apps.report import comparison
     from .fit import fit_pooled
 
@@ -152,7 +152,7 @@ def weight_of(order: int | str) -> float:
 
 
 def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
-    """Write the report; stop if Ctrl-C was pressed meanwhile."""
+    """Write the report and return its path; stop at Ctrl-C."""
     from ..apps.report.page import write_report
 
     how: Any = {"remark": remark, "command": options.invocation.line()}

@@ -1,4 +1,4 @@
-"""`greenfold explore`: a page on which you change u by hand."""
+"""`greenfold explore`: make a page on which you change u by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,20 @@ def explore(
     seed: int = options.SEED,
     files: Tested = Tested(),
 ) -> Answer:
-    """Open a page where you drag, climb or solve the input projection u.
+    """Open a page where you change the input projection u by hand, or solve for it.
 
     The page shows the soft margin κ of your u, and its proven bound, for several weights η
     of the variance and several readout times. It is one file, computes in the browser and
-    works offline. The page opens in your browser, or --out writes it to a file. With more
-    than two classes, you choose a pair on the page.
+    works offline. The page opens in your browser, or --out writes it to a file. If there
+    are more than two classes, you choose a pair on the page.
 
     source : Name of a data set, path of a file with series, or a model saved by fit.
         Built-in series by default.
-    data : Series for MODEL, in place of those stored in it.
+    data : Series for MODEL, instead of those stored in it.
     out : Write the page to this HTML file instead of opening it.
     tau : Time constant τ of the neurons, in the unit of the duration.
-    neurons : Number of neurons, at most 128. The default of fit is 100; with few, each bar
-        matters more.
+    neurons : Number of neurons, at most 128. The default of fit is 100; with fewer neurons,
+        each bar matters more.
     """
     options.need("jinja2")
     import tempfile
@@ -85,7 +85,7 @@ def _model(source: str | None, form: str | None) -> Any:
 def _of_model(
     model: Any, name: str, data: str | None, files: Tested, seed: int
 ) -> tuple[list[Any], Any, dict[str, Any]]:
-    """Return data sets, network and other arguments for the page of a saved object."""
+    """Return data sets, network and other arguments of the page for a saved object."""
     from ..apps.explorer.page import kept_series, remarks, start_of, with_model
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..networks.echo_state import EchoStateNetwork
@@ -102,7 +102,7 @@ def _of_model(
         chosen = kept_series(model, Path(name).name)
         if files.classes is not None:
             few = len(set(files.classes)) < 2
-            refuse_if(few, "--classes must name two or more, separated by commas")
+            refuse_if(few, "--classes must name two or more classes, separated by commas")
             chosen = chosen.only(files.classes)
     more = {
         "duration": model.unfolding_.n_steps * model.unfolding_.dt,
@@ -129,11 +129,11 @@ def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
     for one, (material, _) in zip(record["sets"], page.sets, strict=True):
         shown = "; ".join(" from ".join(pair["classes"]) for pair in one["pairs"])
         more = len(material.pairs()) - len(one["pairs"])
-        rest = f", without a bound {more} more" if more else ""
+        rest = f"; {more} more pairs have no bound" if more else ""
         told = f"{one['name']}: solved to tell {shown}{rest}."
         print(show.printable(told), *one["thinned"])
     if not opened:
-        print("No browser was found; open that file in one.")
+        print("No browser was found; open that file in a browser.")
 
 
 def _record(material: Any, solved: Any) -> dict[str, Any]:

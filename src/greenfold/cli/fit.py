@@ -9,11 +9,11 @@ from typing import Any, Literal
 from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
-#: Parameters of the command that the pooled classifier lacks.
+#: Parameters of the command that the pooled classifier does not have.
 _OF_MARGIN = {"report", "projection", "order", "certify"} | {
     one.name for one in fields(Classifier) if one.name not in ("jobs", "device")
 }
-#: Gap above which the output says how to close it.
+#: For a larger gap to the bound, the output says how to close it.
 _WIDE = 0.05
 
 
@@ -33,22 +33,22 @@ def fit(
 ) -> Answer:
     """Fit a reservoir classifier: solve for its input projection u and readout v.
 
-    u is how strongly the input drives each neuron, v the direction along which the states
-    are read. Both maximise the soft margin κ: the distance of the classes along v, minus
-    η/2 times their variance. If events happen at different times in your series, use
+    u sets how strongly the input drives each neuron; v is the direction along which the
+    states are read. Both maximise the soft margin κ: the distance of the classes along v,
+    minus η/2 times their variance. If events happen at different times in your series, use
     --classifier pooled, which reads the network at every step.
 
     A data set has its own test series. All series of a file are used for training, unless
     you give --test or --holdout.
 
     model : Write the model to this file.
-    classifier : margin: u and v solved, the network read once, for aligned series. pooled:
-        read at every step, for series that are not aligned.
-    projection : Input projection u: optimal (solved for each class), shared (one solved for
-        all classes) or random.
-    order : 0 for the linear network, 1 for the paper's first order in α, 'exact' for the
-        integrated network.
-    certify : Take the time to prove the optimum as tightly as possible (order 0).
+    classifier : margin solves for u and v and reads the network once, for aligned series;
+        pooled reads the network at every step, for series that are not aligned.
+    projection : Input projection u: optimal (solved for each class), shared (one u solved
+        for all classes) or random.
+    order : 0 for the linear network, 1 for the paper's first order in α, or 'exact' to
+        integrate the network.
+    certify : Prove the optimum as tightly as possible, which takes longer (order 0).
     """
     from .inputs import load_task, refuse_opened
 
@@ -83,7 +83,7 @@ def fit(
             row.classifier.save(model)
         if report:
             step("comparing for the report", 2 * weight)
-            # The pair that the page compares, at the η of the fit.
+            # The page compares random and solved u, both at the η of the fit.
             other = "optimal" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             twin = comparison.compare(task, [(other, order)], **how)
@@ -115,7 +115,7 @@ def _data(task: Any, fitted: Any) -> str:
 
 
 def _eta(fitted: Any) -> str:
-    """Return η, with a note if it is the last of its grid."""
+    """Return η as text, with a note if it is at the end of its grid."""
     note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
     return f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}"
 
@@ -144,7 +144,7 @@ def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, An
 
 
 def _proof(row: Any) -> str:
-    """Return how far the optimum is proven, and how to close a wide gap."""
+    """Return how tightly the optimum is proven, and how to close a wide gap."""
     if row.proven:
         return "proven optimal"
     gap = f"gap {row.gap:.1%}"

@@ -1,4 +1,4 @@
-"""`greenfold forecast`: predict what follows a series."""
+"""`greenfold forecast`: forecast the continuation of a series."""
 
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,20 @@ def forecast(
 ) -> Answer:
     """Forecast a series in closed loop, with solved input weights.
 
-    First the end of the series is held out, and forecasts with random and with solved input
-    weights are compared on it. Then the network is fitted to the whole series and forecasts
-    what follows.
+    The command first holds out the end of the series and compares forecasts with random and
+    with solved input weights on it. Then it fits the network to the whole series and
+    forecasts what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
         or .parquet; a column named time gives the step, and columns with text are left out.
-        Or lorenz or mackey-glass, which
-        are built in.
+        Or a built-in series: lorenz or mackey-glass.
     steps : Number of steps to forecast.
     columns : Columns to use, or patterns ('x*'); all except the time by default.
-    holdout : Share of the samples, at the end, on which forecasts are compared.
-    format : Format of DATA, if its suffix does not tell: csv, npz or parquet.
+    holdout : Share of the samples to hold out at the end, for comparing forecasts.
+    format : Format of DATA, if it has no known suffix: csv, npz or parquet.
     neurons : Number of neurons.
     search : Number of network settings to try first; 24 is a good choice.
-    out : Write the forecast to this CSV file, with a band of 90 % in the columns NAME_lower
+    out : Write the forecast to this CSV file, with a 90 % band in the columns NAME_lower
         and NAME_upper.
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
@@ -66,7 +65,7 @@ def forecast(
         if out is not None:
             _write(out, study, read.end)
         if report is not None:
-            step("page")
+            step("writing the page")
             write_forecast_page(report, study, command=options.invocation.line())
     files = {"out": out, "model": model, "report": report}
     written = {k: str(one.expanduser().absolute()) for k, one in files.items() if one}
@@ -82,8 +81,8 @@ def forecast(
             f"{len(study.valid['solved'])} starts in the last {n_left} samples",
             bold=[1],
             notes=[
-                "Valid until the error exceeds 0.4 standard deviations; at most "
-                f"{study.horizon} steps. Errors are in standard deviations."
+                "A forecast is valid until its error exceeds 0.4 standard deviations, and "
+                f"is at most {study.horizon} steps long. Errors are in standard deviations."
             ],
         )
         for index, row in enumerate(study.ahead[:3].round(6), start=1):

@@ -21,7 +21,7 @@ from ..networks.reservoir import Reservoir
 from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
 
 _STDIN = "-"
-#: Series up to this size, in bytes of float64, are read at once whatever the format.
+#: Series up to this size, in bytes of float64, are read at once, whatever the format.
 _IN_MEMORY = 2**28
 
 
@@ -50,7 +50,7 @@ def load_series(
     """Return series and labels of a file, or of one part of a data set.
 
     ``y`` is a file with the labels, ``seed`` is for the built-in series, ``keep`` keeps
-    missing values, and ``labels`` and ``known`` go to `read_series`.
+    missing values, and ``labels`` and ``known`` are passed to `read_series`.
     """
     if is_file(data, reading.format):
         wanted = labels if y is None else "none"
@@ -97,7 +97,7 @@ def load_task(
     keep: bool = False,
     device: str = "cpu",
 ) -> Split:
-    """Return training and test series, the latter from the data set, a file or held out."""
+    """Return training and test series; test series may be a file or a random share."""
     test, name = files.test, name_of(data, files.classes)
     drawn: Any = {"y": files.y, "seed": seed, "keep": keep}
     if not is_file(data, files.format):
@@ -163,14 +163,14 @@ def _read(
             wrong = "if that is wrong, give --label-column"
             taken = f"took the first column of {data} as labels"
             invocation.remarks.append(f"{taken}; {wrong}.")
-    how = "give a file with labels with --y, or write both into one file"
+    how = "give a file of labels with --y, or write series and labels into one file"
     found = labels != "required" or y is not None
     require(found, f"`{data}` holds no labels `y`: {how}.", DataError)
     return X, y
 
 
 def _is_opened(path: Path) -> bool:
-    """Return whether a file is read in slices; a small ``.npy`` is not."""
+    """Return whether a file is read in slices; a small ``.npy`` file is not."""
     if path.suffix.lower() == ".npy":
         return path.is_file() and path.stat().st_size > _IN_MEMORY
     return path.suffix.lower() in formats.OPENED
@@ -181,7 +181,7 @@ def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
 
 
 def refuse_opened(X: Any, option: str) -> None:
-    """Raise if the option needs series in memory and they are not."""
+    """Raise if the series are read in slices, because the option needs them in memory."""
     if isinstance(X, formats.OpenedSeries):
         raise typer.BadParameter(
             f"{option} needs the series in memory, but `{X.path}` is read in slices, "
@@ -191,7 +191,7 @@ def refuse_opened(X: Any, option: str) -> None:
 
 
 def _read_labels(path: Path, n_cases: int) -> np.ndarray:
-    """Return the labels in a separate file, ``.npy`` or text with one per line."""
+    """Return the labels in a separate file, ``.npy`` or text with one label per line."""
     name, content = read_bytes(path)
     with naming(name):
         if suffix_of(path) == ".npy":
@@ -200,7 +200,7 @@ def _read_labels(path: Path, n_cases: int) -> np.ndarray:
             written = [line for line in formats.lines_of(content) if line.strip()]
             if len(written) == n_cases + 1:  # the name of the column
                 written = written[1:]
-        why = f"holds {len(written)} labels for {n_cases} series: give one per series."
+        why = f"holds {len(written)} labels for {n_cases} series: give each series one."
         require(len(written) == n_cases, why, DataError)
         labels = formats.canonical_labels(written)
     assert labels is not None  # required by default
@@ -208,7 +208,7 @@ def _read_labels(path: Path, n_cases: int) -> np.ndarray:
 
 
 def _hold_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training and the held-out series, the same share of each class."""
+    """Return the indices of training and held-out series; hold out a share per class."""
     rng = np.random.default_rng(seed)
     held = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):
@@ -231,20 +231,20 @@ def _on_device(task: Split, device: str) -> Split:
         return task
     refuse_opened(task.X, "--device")
     several = isinstance(task.X, list) or isinstance(task.X_test, list)
-    stay = "yours have several lengths, which stay on the host: leave it out"
-    refuse_if(several, f"--device {device} takes series of one length; {stay}")
+    stay = "yours differ in length and stay on the host, so leave it out"
+    refuse_if(several, f"--device {device} needs series of one length; {stay}")
     X_test = None if task.X_test is None else arrays.on_device(task.X_test, device)
     return replace(task, X=arrays.on_device(task.X, device), X_test=X_test)
 
 
 #: Names under which an .npz file with several arrays may hold the weights.
 _NAMES = ("weights", "W", "w")
-#: Spectral abscissa to which the error advises to scale an unstable network.
+#: The error about an unstable network suggests scaling it to this spectral abscissa.
 _TARGET = 0.9
 
 
 def read_weights(path: Path) -> np.ndarray:
-    """Return the square matrix in a file, which must make a stable network."""
+    """Return the square matrix in a file; raise if its network is unstable."""
     readers = {".npy": formats.load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
     suffix = suffix_of(path)
@@ -270,7 +270,7 @@ def _weights_of_npz(content: bytes) -> np.ndarray:
     if {"format", "shape", "data"} <= set(arrays):
         return sparse.load_npz(io.BytesIO(content)).toarray()
     named = [key for key in _NAMES if key in arrays]
-    how = "call the one with the weights `weights`, or keep it alone"
+    how = "call the array of weights `weights`, or store it alone"
     one = len(arrays) == 1 or len(named) == 1
     require(one, f"holds the arrays {sorted(arrays)}; {how}.", DataError)
     return arrays[next(iter(arrays if len(arrays) == 1 else named))]
@@ -283,5 +283,5 @@ def _weights_of_table(content: bytes) -> np.ndarray:
         return np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
         why = formats.reason(error).partition(";")[0]
-        wanted = "cannot be read as numbers, one line per neuron and no header"
+        wanted = "cannot be read as a table of numbers, one line per neuron, without header"
         raise DataError(f"{wanted} ({why}).") from None

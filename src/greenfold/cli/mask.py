@@ -6,7 +6,7 @@ from typing import Any, Literal
 from . import options, show
 from .options import Answer, Labelled, Reader, arg, command, group, opt, pick
 
-#: Below this share of linear variance, masks are worse than estimated.
+#: If the share of linear variance is smaller, masks are worse than estimated.
 _LINEAR = 0.8
 
 
@@ -23,13 +23,13 @@ def _ends(text: str) -> tuple[float, float]:
 class Recorded:
     """How the recordings of the device are read and fitted.
 
-    drive : Columns of the inputs, or patterns ('in*'); by default those called drive_0,
+    drive : Columns of the inputs, or patterns ('in*'); by default columns called drive_0,
         input_0, u_0 …
-    states : Columns of the outputs, or patterns ('x*'); by default those called state_0,
+    states : Columns of the outputs, or patterns ('x*'); by default columns called state_0,
         output_0, y_0 …
     more : Another recording of the same device. Repeat the option for several.
-    lags : Memory of the device in steps, or several numbers to choose from; by default
-        cross-validated.
+    lags : Memory of the device in steps, or several numbers to choose from; chosen by
+        cross-validation by default.
     """
 
     drive: Any = opt(None, read=options.WORDS)
@@ -47,7 +47,7 @@ class Recorded:
         names = [(one.drive_names, one.state_names) for one in found]
         for path, own in zip(paths, names, strict=True):
             if own != names[0]:
-                other = f"`{path}` has other channels than `{first}`"
+                other = f"the channels of `{path}` differ from those of `{first}`"
                 raise DataError(f"{other}; record the same columns, in the same order.")
         return found
 
@@ -57,9 +57,9 @@ class Hardware:
     """Constraints of the device.
 
     mask : sign for entries ±1, nonnegative, or free for any entries; sign by default.
-    levels : Number of levels, whose sizes are solved for, or given values; in place of
-        --mask.
-    box : Range for the entries of the mask, which has unit norm; in place of --mask.
+    levels : Number of levels, to solve for their values, or the values themselves; use it
+        instead of --mask.
+    box : Range of the entries of the mask, which has unit norm; use it instead of --mask.
     noise : Standard deviation of the readout noise on every output, in the unit of the
         outputs.
     input_noise : Standard deviation of the noise on every value of the series, after
@@ -76,7 +76,7 @@ class Hardware:
     input_noise: float = opt(0.0, "Device", min=0)
 
     def device(self) -> Any:
-        """Return the device of the library."""
+        """Return the constraints as a `Device`."""
         from ..devices.device import Device
 
         given = options.invocation.given("mask", "levels", "box")
@@ -110,21 +110,20 @@ def mask(
     seed: int = options.seed("Seed for the random masks and the parts of the recording."),
     reading: Labelled = Labelled(),
 ) -> Answer:
-    """Solve for the input mask of a device, from a recording of it.
+    """Solve for the input mask of a device, from a recording of the device.
 
     Feed white noise into the inputs of the device, record its outputs, and give both with
-    the labelled series. The command solves for the mask on the recording and reports it as
-    a share of a proven bound. It uses the training series of a data set; with more than two
-    classes, name two with --classes.
+    the labelled series. The command solves for the mask on the recording and reports its κ
+    as a share of a proven bound. It uses the training series of a data set; if there are
+    more than two classes, name two with --classes.
 
     recording : Random drive and outputs of the device, one column per channel: .csv, .npz
         or .parquet.
     eta : Weight η of the variance in the soft margin κ, or 'cv' to choose it by
-        cross-validation; the default is that of evaluate, so that you can compare κ.
+        cross-validation; evaluate has the same default, so that you can compare κ.
     out : Write the mask to this CSV file.
     readout : Write the weights of the outputs to this CSV file.
-    replicates : Number of parts of the recording that are held out in turn for the
-        interval.
+    replicates : Number of parts of the recording to hold out in turn, for the interval.
     draws : Number of random masks to compare with.
     """
     from ..analysis.eta import choose_eta
@@ -179,20 +178,20 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
     X, y = load_series(data, reading, y=reading.y, seed=seed)
     name = name_of(data, reading.classes)
     if isinstance(X, list):
-        why = "a mask is solved for one readout time: cut or pad them to one length"
+        why = "a mask needs one readout time, so cut or pad them to one length"
         raise DataError(f"`{name}` has series of different lengths; {why}.")
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
     if len(known) != 2:
         shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-        how = "name two to tell apart with --classes A,B, or one against the others with"
+        how = "name two with --classes A,B, or compare one with all others with"
         many = f"`{name}` has {len(known)} classes ({shown})"
         raise DataError(f"{many}: {how} --classes A.")
     return X, y, name
 
 
 def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
-    """Write a table with one row per channel of the device."""
+    """Write a CSV table with one row per input or output of the device."""
     from .._base.files import write_csv
 
     rows = values.reshape(len(names), -1).tolist()
@@ -217,7 +216,7 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
         "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
         f"{interval.low:.5g} to {interval.high:.5g}",
         "κ as estimated": f"{best.soft_margin:.5g}",
-        "proven bound": f"{best.upper_bound:.5g} on the response as estimated; the mask "
+        "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
         f"reaches {share} of it",
         "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
         f"({len(study.drawn)} drawn)",
@@ -244,7 +243,7 @@ def _notes(study: Any, device: Any) -> list[str]:
             one_input,
             "A device with one input has only one mask, up to its sign: use virtual nodes. "
             "Hold each value of a series over several steps, multiply them by the mask, "
-            "and record every such step as a separate input.",
+            "and record each of these steps as a separate input.",
         ),
     )
     return [sentence for holds, sentence in told if holds]

@@ -1,4 +1,4 @@
-"""`greenfold memory`: how much of its past input a network remembers."""
+"""`greenfold memory`: measure how much of its past input a network remembers."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ from .options import Answer, Network, Reader, command, opt, refuse_if
 
 
 def _delays(text: str) -> list[int]:
-    """Read delays such as ``1-10`` or ``1,2,5``, also mixed; each counts once."""
+    """Return the sorted delays of a text such as ``1-10``, ``1,2,5`` or a mix of both."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
@@ -34,19 +34,20 @@ def memory(
 ) -> Answer:
     """Compare the memory of a network for random and for solved input projections u.
 
-    For each delay, the readout recovers some share of the white input that many steps ago,
-    under noise. Memory capacity is the sum of these shares. The upper bound is proven for
-    every u.
+    The input is white noise. For each delay, the readout recovers a share of the input that
+    many steps ago, in spite of noise on the states. The memory capacity is the sum of these
+    shares. The upper bound is proven for every u.
 
     delays : Delays in steps; 0 is the last step.
     noise : Standard deviation of the noise on every neuron's state at the readout, for
         input of unit variance. The default of fit is 0; here it must be positive, because
-        without noise every u remembers equally much.
-    ridge : Ridge penalty, the variance of that noise; use it in place of --noise.
+        without noise every u has the same memory.
+    ridge : Ridge penalty, which is the variance of that noise; use it instead of --noise.
     draws : Number of random u.
     tau : Time constant τ of the neurons, in the unit of dt.
     dt : Length of a step.
-    steps : Steps of input before the readout; by default 60, or more if the delays need it.
+    steps : Number of input steps before the readout; by default 60, or more if the delays
+        need it.
     """
     import numpy as np
 
@@ -64,9 +65,9 @@ def memory(
     refuse_if(not (math.isfinite(noise) and noise > 0), why)
     n_steps = steps or max(60, 2 * (delays[-1] + 1))
     few = f"--steps {n_steps} is too few; give at least {delays[-1] + 1}"
-    refuse_if(n_steps <= delays[-1], f"--delays go back {delays[-1]} steps, {few}")
+    refuse_if(n_steps <= delays[-1], f"--delays go back {delays[-1]} steps, so {few}")
     task: dict[str, Any] = {"delays": delays, "device": Device(readout_noise=noise)}
-    # One stream for both: with the same seed the first u would be the first row of W.
+    # Network and u share one stream; with equal seeds, the first u would be a row of W.
     rng = np.random.default_rng(seed)
     with options.progress(2.0) as step:
         step("drawing random projections")

@@ -1,9 +1,9 @@
-"""Options, each defined once, and how a command uses them.
+"""The options of the commands, and the decorator that makes a command from a function.
 
 The parameters of a command are options (``size: int = opt(100, "Network")``) or groups of
-options: frozen dataclasses whose fields are options. `command` makes one flat signature of
-both for typer and passes the groups to the function. The modules of commands keep their
-annotations as objects, because compiling them from text would slow every start.
+options: frozen dataclasses whose fields are options. `command` merges both into one flat
+signature for typer and passes the groups to the function. Modules with commands keep their
+annotations as objects, because compiling them from text would slow down every start.
 """
 
 import dataclasses
@@ -42,25 +42,25 @@ _Class = TypeVar("_Class")
 # Making a command from a function
 
 
-#: Names of the types in the help.
+#: Names of types in the help.
 _FORMS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH"}
 #: The panel with the most important options, which the help shows first.
 MAIN = "Options"
 
 
 class _Option(NamedTuple):
-    """An option, or an argument if it has no names, as typer will read it."""
+    """An option, or a positional argument if ``names`` is None, before typer gets it."""
 
     default: Any
     names: tuple[str, ...] | None
     settings: dict[str, Any]
 
     def describe(self, help: str | None, **more: Any) -> "_Option":
-        """Return the option with this help, unless it has one."""
+        """Return the option with this help, unless it already has its own."""
         return self._replace(settings={"help": help, **self.settings, **more})
 
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
-        """Return a parameter of that name, which is also the option's default long name."""
+        """Return a parameter for typer; ``name`` is also the default long option."""
         names, settings = self.names, self.settings
         kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
         kind = next(kinds, None)
@@ -84,8 +84,8 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
 def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any) -> Any:
     """Define an option, named after its parameter; ``names`` adds or replaces names.
 
-    ``read`` is a `Reader` of its text; everything else goes to `typer.Option`. The line
-    ``name : help`` in the docstring of the group or command is its ``help``.
+    ``read`` is the `Reader` of its value; all other keywords are passed to `typer.Option`.
+    Its help is the line ``name : help`` in the docstring of the group or command.
     """
     if "read" in more:
         reader = more.pop("read")
@@ -94,12 +94,12 @@ def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any)
 
 
 def arg(default: Any, metavar: str, **more: Any) -> Any:
-    """Define an argument, like an option; the default ``...`` makes it required."""
+    """Define a positional argument; the default ``...`` makes it required."""
     return _Option(default, None, {"metavar": metavar, **more})
 
 
 def _described(owner: Any) -> tuple[str, dict[str, str]]:
-    """Split a docstring into its text and the help by name (``name : help``)."""
+    """Return the text of a docstring, and its lines ``name : help`` as a dict."""
     text, *found = re.split(r"^(\w+) : ", inspect.getdoc(owner) or "", flags=re.MULTILINE)
     helps = (" ".join(one.split()) for one in found[1::2])
     return text, dict(zip(found[::2], helps, strict=True))
@@ -107,7 +107,7 @@ def _described(owner: Any) -> tuple[str, dict[str, str]]:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
-    """Make a frozen dataclass of options; ``panel`` is the default panel."""
+    """Return a decorator for a group of options; ``panel`` is their default panel."""
 
     def make(cls: type[_Class]) -> type[_Class]:
         helps = _described(cls)[1]
@@ -136,7 +136,7 @@ class _Invocation:
     def __init__(self) -> None:
         self.arguments: list[str] = []
         self.context: Any = None
-        #: What was assumed about the data, to print after the answer.
+        #: Assumptions about the data, printed after the answer.
         self.remarks: list[str] = []
 
     def line(self) -> str:
@@ -158,7 +158,7 @@ class _Invocation:
         ]
 
     def files_read(self, *written: str) -> dict[str, str]:
-        """Return the files that the parameters name, but for those to be written."""
+        """Return the files that the command reads, each with its option or argument."""
         found = {}
         for one in self.context.command.params if self.context else ():
             value = self.context.params.get(one.name)
@@ -178,9 +178,9 @@ invocation = _Invocation()
 
 
 def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
-    """Make a command from a function; it also takes ``--json`` and ``--debug``.
+    """Return a decorator that makes a command, which also takes ``--json`` and ``--debug``.
 
-    A function with a parameter ``json`` gets the value of that option.
+    If the function has a parameter ``json``, it gets the value of that option.
     """
 
     def register(function: Callable[..., Answer]) -> Any:
@@ -202,7 +202,8 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                 flat.append(option.parameter(each.name, own[each.name], default))
         if "json" not in hints:
             flat.append(JSON.parameter("json", bool, False))
-        debug = opt(False, "Output", help="Show the traceback of an error.")  # for `app`
+        # `app` reads this option from the command line.
+        debug = opt(False, "Output", help="Show the traceback of an error.")
         flat.append(debug.parameter("debug", bool, False))
 
         @functools.wraps(function)
@@ -232,18 +233,18 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
     return register
 
 
-# Readers for texts that typer cannot parse
+# Readers of values that typer cannot parse
 
 
 class Reader(NamedTuple):
-    """Converts a text into a value; ``form`` is the name of that text in the help."""
+    """A function that parses a value; ``form`` is the form of the value in the help."""
 
     read: Callable[[str], Any]
     form: str
 
     @classmethod
     def of(cls, read: Callable[[str], Any], form: str, wanted: str) -> "Reader":
-        """Return a reader whose ValueError becomes "must be ``wanted``"."""
+        """Return a reader that reports a ValueError as "must be ``wanted``"."""
 
         def checked(text: str) -> Any:
             try:
@@ -321,9 +322,9 @@ DATA = arg(
     ...,
     "DATA",
     help="Data set ([bold]greenfold data list[/bold]) or file: .ts, .tsv, .txt, .csv, "
-    ".arff, .npz, .npy, also with .gz; .h5, .zarr or .parquet, which may exceed memory. A "
-    "table has one series per line, its label first. [bold]-[/bold] reads standard input "
-    "and needs --format.",
+    ".arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which may be larger than "
+    "memory. Each line of a table is one series, with its label first. [bold]-[/bold] "
+    "reads standard input and needs --format.",
     autocompletion=complete_dataset,
 )
 MODEL = arg(..., "MODEL", help="Model saved by fit.")
@@ -360,9 +361,8 @@ class Reading:
     """How DATA is read.
 
     trim : Cut off missing values at the end of each series.
-    format : Format of DATA, if its suffix does not tell: ts, tsv, txt, csv, arff, npz or
-        npy.
-    label_column : Column of the labels in a table: its name, its number from 0, or last.
+    format : Format of DATA, if it has no known suffix: ts, tsv, txt, csv, arff, npz or npy.
+    label_column : Column with the labels of a table: its name, its number from 0, or last.
     """
 
     data_dir: Path | None = DATA_DIR
@@ -376,7 +376,8 @@ class Reading:
 class Labelled(Reading):
     """How DATA is read with its labels.
 
-    y : File with one label per series, if DATA has none: .npy, or text with one per line.
+    y : File with one label per series, if DATA has no labels: .npy, or text with one label
+        per line.
     classes : Use only these classes; a single class is compared with all others.
     """
 
@@ -419,7 +420,7 @@ class Network:
         return read_weights(self.weights)
 
     def reservoir(self, tau: float, rng: Any) -> Any:
-        """Return the network with one time constant."""
+        """Return the network, with the same time constant for all neurons."""
         from ..networks.reservoir import Reservoir
 
         weights = self.own_weights()
@@ -474,7 +475,7 @@ class Runs:
     data_dir: Path | None = DATA_DIR
 
     def arguments(self) -> dict[str, Any]:
-        """Return them as arguments of the library."""
+        """Return the options as keyword arguments of the library's functions."""
         both = self.dask is not None and self.jobs is not None
         refuse_if(both, "--jobs is for this machine; leave it out with --dask")
         return pick(self, "data_dir", "dask", "redo") | {"n_jobs": self.jobs}
@@ -490,14 +491,14 @@ def refuse_if(wrong: Any, why: str) -> None:
 
 
 def check_targets(**paths: Path | None) -> None:
-    """Raise if a file cannot be written, is also read, or a page cannot be made."""
+    """Raise if a file cannot be written or is also read, or if a page cannot be made."""
     seen = invocation.files_read(*paths)
     for name, path in paths.items():
         if path is None:
             continue
         _check_target(path, f"--{name}")
         real = os.path.realpath(path.expanduser())
-        if not os.path.exists(real) or os.path.isfile(real):  # no pipe, no device
+        if not os.path.exists(real) or os.path.isfile(real):  # not a pipe or a device
             refuse_if(real in seen, f"--{name} and {seen.get(real)} are the same file")
             seen[real] = f"--{name}"
     if paths.get("report"):
@@ -505,7 +506,7 @@ def check_targets(**paths: Path | None) -> None:
 
 
 def need(*packages: str, extra: str = "report") -> None:
-    """Raise before the work begins if a package for its output is missing."""
+    """Raise ImportError if a package is missing; call this before the work begins."""
     for name in packages:
         try:
             import_module(name)
@@ -521,7 +522,7 @@ def _check_target(path: Path, option: str) -> None:
     try:
         kind = os.stat(path.expanduser()).st_mode
     except FileNotFoundError:
-        kind = stat.S_IFREG  # or a link to a file that is yet to be written
+        kind = stat.S_IFREG  # a new file, or a link to a file that does not exist yet
     except OSError as error:
         raise typer.BadParameter(f"{what} cannot be used: {error.strerror}") from None
     device = stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)
@@ -529,7 +530,7 @@ def _check_target(path: Path, option: str) -> None:
     for wrong, why in (
         (stat.S_ISDIR(kind), "is a directory; name a file"),
         (device, "is neither a file nor a pipe; name a file"),
-        (is_standard_output(path), "is standard output, kept for results; name a file"),
+        (is_standard_output(path), "is standard output, which is for results; name a file"),
         (stat.S_ISREG(kind) and not folder.is_dir(), "is in a folder that does not exist"),
     ):
         refuse_if(wrong, f"{what} {why}")
@@ -539,7 +540,7 @@ def _check_target(path: Path, option: str) -> None:
 
 
 def pick(source: Any, *names: str) -> dict[str, Any]:
-    """Return attributes of an object by name."""
+    """Return the named attributes of an object as a dict."""
     return {name: getattr(source, name) for name in names}
 
 
@@ -555,7 +556,7 @@ def print_json(value: Any) -> None:
 def progress(total: float) -> Iterator[Callable[..., None]]:
     """Show the progress of steps whose weights sum to ``total``; stop at Ctrl-C.
 
-    Yields ``step(text, weight=1.0)``, to be called when a step begins.
+    Yields ``step(text, weight=1.0)``; call it when a step begins.
     """
     pending = 0.0
     with display() as shown, shown.bar("", total) as bar:

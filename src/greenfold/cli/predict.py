@@ -7,9 +7,9 @@ from typing import Any
 from . import options, show
 from .options import Answer, Labelled, Reading, arg, command, opt, refuse_if
 
-#: Number of classes up to which the confusion table is printed; the JSON always has it.
+#: Largest number of classes with a printed confusion table; the JSON always has it.
 _MAX_CLASSES = 12
-#: What `show` tells of a fitted estimator, where it has it.
+#: Fitted attributes that `show` prints if the estimator has them, and their names.
 _FITTED = {
     "classes_": "classes",
     "n_features_in_": "steps",
@@ -37,13 +37,13 @@ def predict(
 ) -> Answer:
     """Print the class of each series, one per line.
 
-    Labels, if there are any, are only used for the accuracy, which is printed on a terminal
-    and with --json. With --proba, the probabilities of the classes follow, separated by
-    tabs.
+    If the series have labels, they are only used for the accuracy, which is printed on a
+    terminal and with --json. With --proba, each line also has the probabilities of the
+    classes, separated by tabs.
 
     proba : Add the probability of each class.
-    labels : Whether the series have labels. By default this follows from the file, or from
-        the length of the model's series.
+    labels : Whether the series have labels. By default the command infers this from the
+        file, or from the length of the model's series.
     """
     from ..datasets.files import TABLES, DataError, suffix_of
     from .inputs import is_file, load_series
@@ -58,8 +58,8 @@ def predict(
     is_table = is_file(data, form) and suffix_of(data, form) in TABLES
     assumed = labels is None and reading.label_column is None and is_table
     if assumed and y is not None and accuracy is None and y.tolist() != [None] * len(y):
-        strange = f"`{data}` has no class of the model among its labels, but"
-        other = f"{strange} {show.printable(y.tolist()[0])} and others"
+        strange = f"no label in `{data}` is a class of the model; the first is"
+        other = f"{strange} {show.printable(y.tolist()[0])}"
         cure = "name the column of the labels with --label-column, or give --labels"
         raise DataError(f"{other}; {cure} or --no-labels.")
 
@@ -70,7 +70,7 @@ def predict(
             numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
             print("\t".join([show.printable(label), *numbers]))
         if accuracy is not None and sys.stderr.isatty():
-            print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+            print(f"accuracy {accuracy:.2%}, from the labels in the data", file=sys.stderr)
 
     record = {
         "model": model,
@@ -85,7 +85,7 @@ def predict(
 
 
 def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the classifier in a file, and what it knows about its series."""
+    """Return the classifier in a file, and keywords of `load_series` for its series."""
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from ..saving import ModelFileError, load
@@ -113,7 +113,7 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
 
 
 def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
-    """Return the accuracy on labelled series, or None if no label is known."""
+    """Return the accuracy on labelled series, or None if no label is a known class."""
     pairs = zip(found.tolist(), y.tolist(), strict=True)
     labelled = [(one, label) for one, label in pairs if label is not None]
     known = set(classes.tolist())
@@ -133,8 +133,8 @@ def score(
 ) -> Answer:
     """Score a saved model on labelled series.
 
-    Prints the accuracy, how many series of each class were recognised, and which classes
-    were predicted. Series without a label are left out.
+    The command prints the accuracy, the share of each class that was recognised, and the
+    predicted classes. It leaves out series without a label.
 
     noise : Also print the accuracy with noise of this standard deviation on every neuron's
         state at the readout.
@@ -173,8 +173,8 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
 def _judge(classifier: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return accuracy and confusions; a label unknown to the model counts as an error.
 
-    The confusion has true classes along rows (first those of the model, then others in the
-    data) and the classes of the model along columns.
+    The rows of the confusion matrix are the true classes (first those of the model, then
+    others in the data), and its columns are the classes of the model.
     """
     import numpy as np
 
@@ -213,7 +213,7 @@ def _show(record: dict[str, Any]) -> None:
         under = f"under readout noise {record['readout_noise']:g}"
         print(f"{under}: {record['accuracy_under_noise']:.2%}")
         if record["accuracy_under_noise"] < record["accuracy"] - 0.1:
-            print("Fit with --noise of that size for a model that tolerates it.")
+            print("For a model that tolerates this noise, fit with --noise of that size.")
     known = [f"as {one['label']}" for one in classes if one["known"]]
     confused = known if len(known) <= _MAX_CLASSES else []
     rows = []
@@ -233,7 +233,7 @@ def _show(record: dict[str, Any]) -> None:
 def show_(model: Path = arg(..., "MODEL")) -> Answer:
     """Show what a saved model is and how it was fitted.
 
-    model : A file that fit, forecast, or `save` in Python has written.
+    model : File written by fit, by forecast, or by `save` in Python.
     """
     from .._base.printing import text_of
     from ..saving import load

@@ -1,4 +1,4 @@
-"""`greenfold reproduce`: the paper's figures and table."""
+"""`greenfold reproduce`: reproduce the paper's figures and tables."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -19,13 +19,13 @@ def reproduce(
 ) -> Answer:
     """Reproduce the figures and tables of the paper.
 
-    Seeds and parameters are fixed; find them at the top of the files in
+    Seeds and parameters are fixed; they are at the top of the files in
     greenfold/apps/paper.
 
     names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (results beyond the
         paper); all by default.
     out : Folder for the files.
-    quick : A reduced version, about half a minute per figure.
+    quick : Run a reduced version, which takes about half a minute per figure.
     jobs : Number of processes; all cores by default.
     redraw : Draw again from the JSON files in the folder, without computing.
     """
@@ -34,13 +34,13 @@ def reproduce(
     from ..apps.paper.figures import reproduce as reproduced
 
     unknown = next((one for one in names or () if one not in FIGURES), None)
-    known = f"there are {', '.join(FIGURES)}"
+    known = f"choose from {', '.join(FIGURES)}"
     options.refuse_if(unknown, f"no figure or table is called {unknown!r}; {known}")
     outcomes = []
     for name in names or FIGURES:
         for outcome in reproduced(name, out, quick, data_dir, jobs, redraw):
             outcomes.append(asdict(outcome))
-            if not json:  # at once, because each may take minutes
+            if not json:  # print it now, because the next one may take minutes
                 print(outcome, flush=True)
     skipped = any(one["skipped"] is not None for one in outcomes)
     return Answer({"outcomes": outcomes}, lambda: None, skipped)

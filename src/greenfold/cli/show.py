@@ -9,7 +9,7 @@ from typing import Any
 
 
 def console() -> Any:
-    """Return the console; in a pipe it is plain, and wide unless COLUMNS is set."""
+    """Return the console; in a pipe it has no colour, and 110 columns by default."""
     from rich.console import Console
 
     if sys.stdout.isatty():
@@ -18,7 +18,7 @@ def console() -> Any:
 
 
 def printable(text: Any) -> str:
-    """Escape control characters, which could change the terminal."""
+    """Return text with control characters escaped, because they may alter the terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
@@ -40,7 +40,7 @@ def table(
     def text(one: Any) -> Text:
         return Text(printable(one))
 
-    # Eighty columns hold it without frames.
+    # Without frames, the tables fit into 80 columns.
     narrow: Any = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
     made = Table(header_style="bold", **narrow)
     for i, name in enumerate(columns):
@@ -57,12 +57,12 @@ def table(
 
 
 def number(value: float | None, form: str = ".4g") -> str:
-    """Format a number; a missing one is a dash."""
+    """Return a formatted number, or a dash if it is missing or not finite."""
     return "–" if value is None or not math.isfinite(value) else format(value, form)
 
 
 def facts(values: dict[str, Any], notes: Iterable[str] = ()) -> None:
-    """Print names and values, one per line, then notes; skip what has no value."""
+    """Print names and values, one per line, then notes; skip values that are None."""
     from rich.table import Table
     from rich.text import Text
 

@@ -9,11 +9,11 @@ from . import options, show
 from .options import Answer, Reader, Runs, arg, command, group, opt, pick, refuse_if
 from .sweep import resumable, tell
 
-#: Properties in which networks may differ.
+#: Properties by which networks may differ.
 _AXES = ("dataset", "architecture", "neurons", "g", "tau", "order", "gain", "inside")
-#: Number of networks to print; the table in the folder has all.
+#: Number of networks to print; the table in the folder has all networks.
 _BEST = 15
-#: Headers with which a table of all axes fits 80 columns.
+#: Short headers, so that a table of all axes fits into 80 columns.
 _SHORT = {"dataset": "data", "architecture": "network", "neurons": "N", "tau": "τ"}
 _JUDGED = "Scores"
 
@@ -37,7 +37,7 @@ def _orders(text: str) -> list[int | str]:
 
 @group("Networks")
 class Networks:
-    """One grid of networks, or draws from it.
+    """A grid of networks, or random draws from it.
 
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
         or all. Repeat the option for several.
@@ -99,14 +99,14 @@ def study(
     table: Literal["csv", "parquet"] = opt("csv", "Output"),
     runs: Runs = Runs(),
 ) -> Answer:
-    r"""Compare many networks: their certified soft margins κ, with solved and random u.
+    r"""Compare the certified soft margins κ of many networks, with solved and random u.
 
-    Finished results are reused. To resume a stopped study, give the same command again. If
-    a network fails, the others continue and the exit code is 1.
+    Finished results are reused. To resume a stopped study, run the same command again. If a
+    network fails, the others continue and the exit code is 1.
 
-    data : Names of data sets or their folders; with more than two classes, name two, as in
-        ECG5000:1,2.
-    classes : Two classes, for every data set without its own.
+    data : Names of data sets or their folders; if one has more than two classes, name two,
+        as in ECG5000:1,2.
+    classes : Two classes, for every data set that does not name its own.
     preset : Name of a built-in study: architectures.
     config : TOML file with tables \[\[grid]], which also take duration, draws, random_state
         and inside (the intensity of noise inside the network).
@@ -120,7 +120,8 @@ def study(
     planned = _plan(networks, preset, config)
     wanted = data or planned.datasets
     if classes is not None:
-        refuse_if(len(set(classes)) != 2, "--classes must name two, as in --classes 1,2")
+        two = "--classes must name two classes, as in --classes 1,2"
+        refuse_if(len(set(classes)) != 2, two)
         wanted = [one if ":" in one else f"{one}:{','.join(classes)}" for one in wanted]
     refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
@@ -165,7 +166,7 @@ def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
 
 
 def _show(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the networks with the largest κ*, means over their seeds."""
+    """Print the networks with the largest κ, with means over their seeds."""
     varied = [k for k in _AXES if len({str(row[k]) for row in rows}) > 1]
     varied = varied or ["architecture"]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -193,9 +194,9 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         ]
 
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
-    few = f"The {_BEST} networks with the largest κ, of {len(ranked)}; the table has all."
+    few = f"These {_BEST} of {len(ranked)} networks have the largest κ; the table has all."
     numbers = ["nets", "κ", "bound", "random κ", "solved", "random"]
-    told = f"Columns solved and random: accuracy of solved and random u with noise {noise}."
+    told = f"Columns solved and random: accuracy of that u with noise {noise}."
     show.table(
         [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),

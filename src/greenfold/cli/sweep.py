@@ -35,23 +35,25 @@ def sweep(
 ) -> Answer:
     """Run estimators on many data sets and write results in tsml-eval's layout.
 
-    Finished results are reused and outdated ones computed again. To resume a stopped run,
-    give the same command again. If a job fails, the others continue and the exit code is 1.
-    An estimator with parameters: -e 'small=PooledReservoirClassifier(n_readouts=16)'.
+    Finished results are reused; outdated results are computed again. To resume a stopped
+    run, run the same command again. If a job fails, the others continue and the exit code
+    is 1. To set parameters, name the estimator like this:
+    -e 'small=PooledReservoirClassifier(n_readouts=16)'.
 
-    data : Names of data sets, folders of them, or .txt files with one name per line; all
-        sets of the data directory by default.
+    data : Names of data sets, folders of data sets, or .txt files with one name per line;
+        by default all data sets in the data directory.
     estimators : ReservoirClassifier, PooledReservoirClassifier, MiniROCKET, ROCKET, QUANT,
         …, any class of aeon.classification, or module:Class. Repeat the option for several.
     resamples : Number of resamples, beginning with 0, the provided split; or a list such as
         0-4,7.
     out : Folder for the results.
-    compare : Compare the results in tables and figures; without -e, those in the folder.
-    comparison : Folder for tables and figures; by default 'comparison' in the folder of the
-        results.
+    compare : Compare the results in tables and figures; without -e, compare those already
+        in the folder.
+    comparison : Folder for the tables and figures; by default 'comparison' in the folder of
+        the results.
     published : Published results to compare with, or 'none'.
-    device : Device for greenfold's own estimators: cpu, cuda or cuda:1, … (PyTorch). On
-        cuda, one process is the default.
+    device : Device for greenfold's own estimators: cpu, cuda or cuda:1, … (PyTorch). The
+        default on cuda is one process.
     """
     from ..apps import sweep as sweeps
     from ..apps.runner import Summary
@@ -60,7 +62,7 @@ def sweep(
     nothing = not estimators and not compare
     refuse_if(nothing, "name an estimator with -e, or give --compare")
     wrong = not estimators and data
-    refuse_if(wrong, "DATA is for a sweep; name an estimator with -e")
+    refuse_if(wrong, "DATA needs an estimator; name one with -e")
     if compare and runs.figures != "none":
         options.need("matplotlib", "seaborn", "aeon", extra="sweep")
     try:
@@ -111,7 +113,7 @@ def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]
 
 @contextmanager
 def resumable(summary: Any) -> Iterator[None]:
-    """Print at Ctrl-C how many jobs are done."""
+    """At Ctrl-C, print how many results are written."""
     try:
         yield
     except KeyboardInterrupt:
@@ -128,9 +130,9 @@ def tell(summary: Any, out: Path) -> None:
     made = f"{summary.made} results written{redone}, {summary.found} reused"
     print(f"{made}, in {out}.")
     if summary.elsewhere:
-        print(f"{summary.elsewhere} are being computed by another run on this folder.")
+        print(f"{summary.elsewhere} results are being computed by another run here.")
     if summary.foreign:
-        left = "files were not written by greenfold and stay as they are; the first is"
+        left = "files were not written by greenfold and were left unchanged; the first is"
         print(f"{len(summary.foreign)} {left} {summary.foreign[0]}.")
     for failure in summary.failures[:20]:
         print(f"failed: {failure.path}: {failure.error}")
@@ -138,7 +140,7 @@ def tell(summary: Any, out: Path) -> None:
         print(f"… and {len(summary.failures) - 20} more.")
     if summary.failures:
         where = f"their tracebacks are in {out / 'failures'}"
-        print(f"{len(summary.failures)} failed; {where}.")
+        print(f"{len(summary.failures)} jobs failed; {where}.")
 
 
 def _show(made: Any, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Data sets: readers of the common formats, the public archives, synthetic series."""
+"""Data sets: readers of common formats, the public archives and synthetic series."""
 
 from .archive import (
     BinarySplit,

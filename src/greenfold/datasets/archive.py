@@ -1,7 +1,7 @@
-"""Data sets by name: from the data directory, the cache or the public archive.
+"""Load data sets by name from the data directory, the cache or the public archive.
 
 A data set is a folder ``<Name>/`` with the files ``<Name>_TRAIN.<suffix>`` and
-``<Name>_TEST.<suffix>``, as the archives ship it. It may lie directly in the data
+``<Name>_TEST.<suffix>``, as the archives ship it. It may be directly in the data
 directory or one level down, in archive folders such as ``ucr/`` and ``uea/``.
 """
 
@@ -28,9 +28,9 @@ from . import files
 from .files import SUFFIXES, Collection, DataError, Missing, refuse
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
-# The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
+# The largest data set of the archive unpacks to a few GiB; more is an error or an attack.
 MAX_UNPACKED_BYTES = 8 * 2**30
-# A name becomes part of paths and addresses: no separators, no leading dot.
+# A name becomes part of paths and URLs, so it has no separators and no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 Folder: TypeAlias = str | Path | None
 _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
@@ -44,7 +44,7 @@ def check_name(name: str) -> None:
 
 
 def data_directory(data_dir: Folder = None) -> Path | None:
-    """Return the data directory: the argument, else ``GREENFOLD_DATA``, else None."""
+    """Return the data directory: the argument, or ``GREENFOLD_DATA``, or None."""
     given = data_dir or os.environ.get("GREENFOLD_DATA")
     if not given:
         return None
@@ -98,7 +98,7 @@ def datasets_below(root: Path) -> dict[str, Path]:
     """Return the folder of each data set in `root` or one level down, by name."""
     tops = _folders(root)
     below = [*tops, *(f for top in tops for f in _folders(top))]
-    # The first of several counts.
+    # If a name occurs several times, its first folder counts.
     valid = (f for f in reversed(below) if _NAME.fullmatch(f.name) and _is_dataset(f))
     return dict(sorted({f.name: f for f in valid}.items()))
 
@@ -121,7 +121,7 @@ def dataset_path(name: str, data_dir: Folder = None) -> Path:
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
-        # Look for it directly: a listing would visit every folder.
+        # Look for the folder directly: a listing would visit every folder.
         for folder in [root, *_folders(root)] if root else []:
             if _is_dataset(folder / name):
                 return folder / name
@@ -144,7 +144,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     """Download a data set into the cache, replacing an older copy.
 
     Only the files of the two splits are kept, in one format. The folder appears in the
-    cache in one step, once it is complete.
+    cache only when it is complete.
 
     Parameters
     ----------
@@ -153,12 +153,13 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     url : str, optional
         Address of a mirror that offers ``<name>.zip``. Default: the public archive.
     data_dir : str or Path, optional
-        Data directory that errors advise to use, as for :func:`load_dataset`.
+        Data directory that error messages suggest, as for :func:`load_dataset`.
 
     Returns
     -------
     Path
-        The data set's folder in the cache: ``GREENFOLD_CACHE``, or the platform's.
+        Folder of the data set in the cache, which is ``GREENFOLD_CACHE`` or else the cache
+        of the platform.
 
     Raises
     ------
@@ -169,8 +170,8 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     Notes
     -----
     The archive publishes no checksums. The SHA-256 of the first download is recorded as
-    ``<name>.zip.sha256`` in the cache, and a later download that differs from it is a
-    DataError. Delete the record to accept a new version.
+    ``<name>.zip.sha256`` in the cache, and a later download that differs raises a
+    `DataError`. Delete the record to accept a new version.
     """
     check_name(name)
     otherwise = how_to_supply(name, data_dir)
@@ -183,7 +184,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     cache = cache_directory() or Path(pooch.os_cache("greenfold"))
     cache.mkdir(parents=True, exist_ok=True)
     address = f"{url or ARCHIVE_URL}/{name}.zip"
-    # Inside the cache, so that the final step is a rename within one file system.
+    # Work inside the cache, so that the final step is a rename within one file system.
     with tempfile.TemporaryDirectory(dir=cache, prefix=".partial-") as work:
         archive, unpacked = Path(work, f"{name}.zip"), Path(work, name)
         _fetch(pooch, address, archive, name, data_dir)
@@ -205,14 +206,14 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
         try:
             os.replace(unpacked, target)
         except OSError:
-            # Another process was faster with the same archive; its copy is as good.
+            # Another process finished the same download first; its copy is as good.
             if not all(find_split(target, name, split) for split in _SPLITS):
                 raise
     return target
 
 
 def _fetch(pooch: Any, address: str, target: Path, name: str, data_dir: Folder) -> None:
-    """Download one file, with a progress bar on a terminal."""
+    """Download one file; show a progress bar on a terminal."""
     otherwise = how_to_supply(name, data_dir)
     watched = sys.stderr.isatty() and find_spec("tqdm") is not None
     fetch = pooch.HTTPDownloader(progressbar=watched, chunk_size=2**16, timeout=30)
@@ -241,13 +242,13 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
             chosen = _choose(content, target.name, otherwise)
             target.mkdir()
             for filename, member in chosen.items():
-                # The target's name is ours, not the archive's; and zipfile never yields
-                # more than the size the member declares, which `_choose` has checked.
+                # This is safe: the target's name is ours, not the archive's, and zipfile
+                # never yields more than the declared size, which `_choose` has checked.
                 with content.open(member) as source, open(target / filename, "wb") as sink:
                     shutil.copyfileobj(source, sink)
     except (DataError, OSError):
         raise
-    # The server answers a wrong name with a web page, and damage can raise any error.
+    # The server returns a web page for a wrong name, and damage can raise any error.
     except Exception as error:
         what = f"did not deliver an intact zip archive ({files.reason(error)})"
         cure = f"check that {target.name!r} is spelled as in the archive and try again."
@@ -258,7 +259,7 @@ def _choose(content: zipfile.ZipFile, name: str, otherwise: str) -> dict[str, An
     """Return the members to keep: one file per split, in the preferred format."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in content.infolist():
-        # Windows paths know both separators and drive letters.
+        # PureWindowsPath recognises both separators and drive letters.
         path = PureWindowsPath(member.filename)
         out = f"holds a file that points outside the archive ({member.filename[:80]!r})"
         outside = path.anchor or ".." in path.parts
@@ -287,8 +288,8 @@ def load_dataset(
 ) -> tuple[Collection, NDArray[Any]]:
     """Load a data set of the UCR or UEA archive by its name.
 
-    The files are looked for in the data directory, then in the download cache; if they are
-    in neither, :func:`download_dataset` fetches them from
+    The function looks for the files in the data directory and then in the download cache.
+    If they are in neither, :func:`download_dataset` fetches them from
     https://timeseriesclassification.com into the cache.
 
     Parameters
@@ -296,10 +297,10 @@ def load_dataset(
     name : str
         Name in the archive, such as ``"ECG5000"``.
     split : {"train", "test"} or None, default None
-        The part to load; None joins both, the training series first.
+        The split to load; None joins both, with the training series first.
     data_dir : str or Path, optional
-        Data directory: holds a folder for each data set, directly or in archive folders
-        such as ``ucr/``. Default: the environment variable ``GREENFOLD_DATA``.
+        Data directory with a folder for each data set, directly or in archive folders such
+        as ``ucr/``. Default: the environment variable ``GREENFOLD_DATA``.
     missing : {"error", "keep", "trim"}, default "error"
         How to treat missing values; see :func:`read_series`.
     download : bool, default True
@@ -308,7 +309,8 @@ def load_dataset(
     Returns
     -------
     X, y
-        As :func:`read_series` returns them. Errors are those of the two functions.
+        As returned by :func:`read_series`. The errors are those of :func:`read_series` and
+        :func:`download_dataset`.
     """
     must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
@@ -359,9 +361,9 @@ def ecg5000_paper(
 ) -> BinarySplit:
     """Load the heartbeat task of the paper: ECG5000, classes 1 and 2.
 
-    The archive has 292 + 177 training series of these classes. The paper's sizes follow
-    exactly if the training set is balanced to 177 + 177 and the remaining 115 series of
-    class 1 are appended to the test set. Do not compare with published accuracies, which
+    The archive has 292 + 177 training series of these classes. Balancing the training set
+    to 177 + 177 series and appending the remaining 115 series of class 1 to the test set
+    gives exactly the paper's sizes. Do not compare results with published accuracies, which
     are for all five classes and the archive's own split.
 
     Parameters
@@ -369,8 +371,8 @@ def ecg5000_paper(
     data_dir : str or Path, optional
         Data directory; see :func:`load_dataset`.
     selection : "first", int or numpy Generator, default "first"
-        Which 177 series of class 1 stay in the training set, which the paper does not say:
-        the first ones of the file, or a draw with this seed or generator.
+        Which 177 series of class 1 stay in the training set: the first series of the file,
+        or a random draw with this seed or generator. The paper does not say which.
 
     Returns
     -------
@@ -405,7 +407,7 @@ def _two_classes(
     if found != expected or isinstance(X, list) or X.ndim != 2:
         has, archive = ("{} + {}".format(*counts) for counts in (found, expected))
         wrong = f"The {split} split of 'ECG5000' found here has {has} series of classes 1"
-        cure = "replace the files by the archive's own."
-        raise DataError(f"{wrong} and 2 where the archive has {archive}: {cure}")
+        cure = "replace the files with the archive's own."
+        raise DataError(f"{wrong} and 2, but the archive has {archive}: {cure}")
     both = (y == 1) | (y == 2)
     return X[both], np.where(y[both] == 1, 1, -1).astype(np.int64)

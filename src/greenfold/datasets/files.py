@@ -1,10 +1,11 @@
-"""Readers of all file formats, by suffix: text, NumPy, and files read slice by slice.
+"""Readers of all file formats by suffix: text, NumPy, and files read slice by slice.
 
-Each format has a function that turns content into `Parsed`; `read_series` does everything
-else. Errors are raised without the name of the file, which `naming` adds.
+Each format has a function that turns content into `Parsed`; `read_series` does the rest.
+Errors are raised without the name of the file, which `naming` adds.
 
-`scipy.io.arff` checks our ARFF reader in the tests, but is not used: it silently drops
-surplus values of a row, reads ``1_0`` as ten, and cannot say which series is wrong.
+The tests check our ARFF reader against `scipy.io.arff`. The library does not use SciPy's
+reader, which silently drops surplus values of a row, reads ``1_0`` as ten, and cannot say
+which series is wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class DataError(ValueError):
 
 
 class MissingValueError(DataError):
-    """A data file has missing values, and `missing` does not say what to do with them.
+    """A data file has missing values that `missing` does not allow.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class MissingValueError(DataError):
 
 #: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
 Source: TypeAlias = str | Path | BinaryIO
-#: Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays.
+#: One array for equal lengths; a list of (n_channels, n_steps_i) arrays for unequal ones.
 Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
 #: Options for labels and missing values; see `read_series`.
 Labels: TypeAlias = Literal["required", "optional", "none"]
@@ -61,10 +62,10 @@ _MISSING_LABELS = MISSING_VALUES - {"na"}  # "na" may be a class
 
 # float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-# Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
+# Above 2**53, float64 no longer distinguishes neighbouring whole numbers.
 _EXACT = 2.0**53
 _GZIP = b"\x1f\x8b"
-# gzip packs numbers as text to a third or a tenth; far higher ratios are not data.
+# gzip shrinks numbers as text to a third or a tenth; far higher ratios are not data.
 _UNPACKED, _RATIO = 2**26, 100
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 
@@ -74,26 +75,26 @@ class Parsed(NamedTuple):
 
     #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
     series: Collection
-    #: Labels as in the file; None if it has none.
+    #: Labels as in the file; None if the file has no labels.
     labels: Sequence[str] | NDArray[Any] | None = None
     #: Classes declared in the header; None if the labels are regression targets.
     classes: Sequence[str] | None = ()
     #: Whether unequal lengths are declared: X is then a list even if the lengths agree, so
     #: that both splits of a data set have the same form.
     unequal: bool = False
-    #: Whether labels are numbers that only their place tells from values.
+    #: Whether labels are numbers that only their position distinguishes from values.
     assumed: bool = False
 
 
 def refuse(wrong: Any, text: str) -> None:
-    """Raise a `DataError` that does not name the file."""
+    """Raise a `DataError` if ``wrong``; the text does not name the file."""
     if wrong:
         raise DataError(text)
 
 
 @contextmanager
 def naming(name: str | Path) -> Iterator[None]:
-    """Prefix errors with the name of the file."""
+    """Add the name of the file in front of errors."""
     try:
         yield
     except DataError as error:
@@ -103,18 +104,18 @@ def naming(name: str | Path) -> Iterator[None]:
 
 @contextmanager
 def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
-    """Turn any library error about damaged bytes into one sentence."""
+    """Turn any library error about damaged bytes into a one-sentence `DataError`."""
     try:
         yield
     except (DataError, ImportError):
         raise
-    except Exception as error:  # damage surfaces as almost anything
+    except Exception as error:  # damaged bytes can raise almost any error
         why = reason(error)
         raise DataError(f"cannot be read as {kind} ({why}): {cure}.") from error
 
 
 def reason(error: Exception) -> str:
-    """Return the message of another library, for the middle of a sentence."""
+    """Return another library's error message, to use in the middle of a sentence."""
     return " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
 
 
@@ -122,7 +123,7 @@ def reason(error: Exception) -> str:
 
 
 def name_of(source: Source) -> str:
-    """Return the name of the source in messages."""
+    """Return the name of the source to use in messages."""
     if isinstance(source, str | Path):
         return str(source)
     name: Any = getattr(source, "name", None)
@@ -140,14 +141,14 @@ def suffix_of(path: Source, format: str | None = None) -> str:
 
 
 def read_bytes(source: Source) -> tuple[str, bytes]:
-    """Return name and content; gzip content is unpacked."""
+    """Return the name and the content of a source; gzip content is unpacked."""
     name = name_of(source)
     if isinstance(source, str | Path):
         _check_file(source)
         content = Path(source).read_bytes()
     else:
         content = source.read()
-    # No text and neither of NumPy's formats begins with these two bytes.
+    # Text and NumPy's formats never begin with these two bytes.
     if not content.startswith(_GZIP):
         return name, content
     with naming(name), readable("gzip", "fetch or write it again"):
@@ -169,7 +170,7 @@ def _check_file(path: str | Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise FileNotFoundError(f"`{path}` is a directory, not a file: {advice}")
     usable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
-    with suppress(OSError):  # /dev/stdin may be anything; others (/dev/zero) never end
+    with suppress(OSError):  # accept /dev/stdin; other devices (/dev/zero) never end
         usable = usable or os.path.samestat(found, os.fstat(0))
     refuse(not usable, f"`{path}` is neither a file nor a pipe: {advice}")
 
@@ -177,12 +178,12 @@ def _check_file(path: str | Path) -> None:
 def lines_of(content: bytes) -> list[str]:
     """Return the lines of UTF-8 text, without line ends."""
     try:
-        # utf-8-sig: spreadsheet programs put a byte order mark in front.
+        # utf-8-sig, because spreadsheet programs write a byte order mark first.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         what = f"is not text in UTF-8 (byte {error.start} cannot be read)"
         raise DataError(f"{what}: convert it or fetch it again.") from error
-    # Not splitlines(), which also breaks at form feeds and other rare characters.
+    # splitlines() would also break at form feeds and other rare characters.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -198,7 +199,7 @@ def number(text: str) -> float | None:
 
 
 def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
-    """Return values (n_channels, n_steps) of a series, NaN where a field is missing."""
+    """Return values (n_channels, n_steps) of a series, with NaN for missing fields."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
@@ -221,7 +222,7 @@ def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float6
 def _assemble(found: Parsed, missing: Missing) -> Collection:
     """Check the series of one file and return them in their final shape."""
     series = found.series
-    refuse(not len(series), "holds no series: is it the right file, and complete?")
+    refuse(not len(series), "holds no series: is it the right, complete file?")
     n_channels = len(series[0])
     for case, one in enumerate(series):
         other = f"has {len(one)} channels in series {case} but {n_channels} in series 0"
@@ -267,7 +268,7 @@ def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
 
 
 def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the series up to the last step with a value in any channel."""
+    """Return the series up to the last step that has a value in any channel."""
     observed = np.flatnonzero(~np.isnan(one).all(axis=0))
     return one[:, : observed[-1] + 1 if observed.size else 0]
 
@@ -289,15 +290,15 @@ def canonical_labels(
     declared: Sequence[str] = (),
     labels: Labels = "required",
 ) -> NDArray[Any] | None:
-    """Return class labels (n_cases,), spelled alike for every file format.
+    """Return class labels (n_cases,) in the same spelling for every file format.
 
-    Whole numbers become int64. Other numbers become strings in Python's shortest spelling,
-    because scikit-learn takes fractions for a regression target; so does everything else.
-    The `declared` classes count too, so that both splits of a data set have the same type.
-    Optional labels that are missing are None in an array of objects.
+    Whole numbers become int64, and all other labels become strings. Numbers among them get
+    Python's shortest spelling; as floats, scikit-learn would take them for a regression
+    target. The `declared` classes also decide, so that both splits of a data set have the
+    same type. Optional labels that are missing are None in an array of objects.
     """
     if isinstance(written, np.ndarray):
-        if written.dtype.kind in "iub":  # text and float64 would round
+        if written.dtype.kind in "iub":  # the way through float64 below would round
             return written.astype(np.int64)
         if written.dtype.kind == "S":
             written = np.char.decode(written, "utf-8", "replace")
@@ -312,7 +313,7 @@ def canonical_labels(
     for name in given if classes else ():
         if _key(name) not in allowed:
             case = f"series {names.index(name)} (counting from 0)"
-            cure = "which its header does not declare: correct either of them."
+            cure = "which its header does not declare: correct the label or the header."
             raise DataError(f"gives {case} the label {name[:40]!r}, {cure}")
     y = np.array(given, dtype=np.str_)
     if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
@@ -336,7 +337,7 @@ def _key(name: str) -> float | str:
 # Tables
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
-#: From this many series on, labels that are all different count as no labels.
+#: From this number of series on, labels that are all different cannot be class labels.
 _ALONE = 6
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -350,7 +351,7 @@ def _parse_table(
     classes: Iterable[Any],
     label_column: int | str | None,
 ) -> Parsed:
-    """One univariate series per line; lines shorter than the longest count as padded."""
+    """Parse one univariate series per line; shorter lines count as padded."""
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     rows = [line.split(separator) for line in lines]
@@ -365,7 +366,7 @@ def _parse_table(
             assumed = column == 0 and not any(_is_word(bare(row[0])) for row in rows)
     width = max((len(row) for row in rows), default=0)
     if column and column == width - 1 and not header:
-        # The label ends every line, also that of a shorter series.
+        # The label ends every line, including the lines of shorter series.
         rows, column = [[row[-1], *row[:-1]] for row in rows], 0
     left_out = {column, *(header or ())[:2]}
     kept = [i for i in range(width) if i not in left_out]
@@ -388,7 +389,7 @@ def _parse_table(
 
 
 class _Header(NamedTuple):
-    """What the column names say about a table."""
+    """Information about a table from its column names."""
 
     label: int | None = None
     identifier: int | None = None  # numbers the series: neither a label nor a value
@@ -396,9 +397,9 @@ class _Header(NamedTuple):
 
 
 def _read_header(rows: Sequence[list[str]]) -> _Header | None:
-    """Return what the first line says, if it is a header."""
-    # It is one only if it cannot be a series: it names every column, or numbers them like
-    # pandas. A mistyped number must not make the first series disappear.
+    """Return the information in the first line, or None if it is not a header."""
+    # A header cannot be a series: it names every column, or numbers them like pandas. A
+    # mistyped number must not make the first series disappear.
     if not rows or not _is_header(rows[0], rows[1:]):
         return None
     names = [bare(field).casefold() for field in rows[0]]
@@ -414,7 +415,7 @@ def _read_header(rows: Sequence[list[str]]) -> _Header | None:
     refuse(len(labels) > 1, f"names {len(labels)} columns as labels, {named}: keep one.")
     if labels:
         return _Header(labels[0], 0 if names[0] in _INDEX | {""} else None)
-    # Whether they begin with t0 and t1, or similar; bare numbers say nothing.
+    # Check for names such as t0 and t1; bare numbers say nothing.
     one, two = (_NUMBERED.fullmatch(name) for name in names[:2])
     carries_on = one and two and one[1] == two[1] and int(one[2]) + 1 == int(two[2])
     return _Header(None, 0 if names[0] in _INDEX else None, bool(carries_on))
@@ -443,13 +444,13 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
 
 
 def _is_word(field: str) -> bool:
-    """Whether a field is neither a number nor a missing value."""
+    """Return whether a field is neither a number nor a missing value."""
     missing = field.casefold() in MISSING_VALUES or _DECIMAL_COMMA.fullmatch(field)
     return not missing and number(field) is None
 
 
 def _counts(fields: Sequence[str]) -> bool:
-    """Whether the fields count up by one, from 0 or 1."""
+    """Return whether the fields count up by one, from 0 or 1."""
     return any(list(fields) == [str(i + k) for i in range(len(fields))] for k in (0, 1))
 
 
@@ -502,13 +503,13 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
     try:
         return range(width)[int(place)]
     except (ValueError, IndexError):
-        cure = f"count from 0 to {width - 1}, or say first, last or a name"
-        none = f"has no column {wanted!r} for the labels: {cure} in its first line."
+        cure = f"give a number from 0 to {width - 1}, first, last or a name"
+        none = f"has no column {wanted!r} for the labels: {cure} from its first line."
         raise DataError(none) from None
 
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
-    """Raise if a column of labels has a different value in nearly every row."""
+    """Raise if a column of labels has a different value in every row."""
     end, at = ("last", -1) if column else ("first", 0)
     found = {bare(row[at]) for row in rows}
     alone = column is not None and len(rows) >= _ALONE and len(found) == len(rows)
@@ -520,7 +521,7 @@ def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
 def _split_at_data(
     content: bytes, comment: str, kind: str
 ) -> tuple[list[tuple[int, str]], list[str]]:
-    """Return numbered lines of the header, and lines of data, without comments."""
+    """Return the numbered header lines and the data lines, without comments."""
     numbered = enumerate((line.strip() for line in lines_of(content)), start=1)
     full = [(n, line) for n, line in numbered if line and line[0] != comment]
     for i, (_, line) in enumerate(full):
@@ -532,7 +533,7 @@ def _split_at_data(
 def _parse_rows(
     rows: list[str], divide: Callable[[str, str], tuple[str, list[list[str]]]]
 ) -> tuple[list[Any], list[str]]:
-    """Return values and labels; ``divide(row, where)`` gives a label and channels."""
+    """Return values and labels; ``divide(row, where)`` returns a label and channels."""
     series, labels = [], []
     for case, row in enumerate(rows):
         label, channels = divide(row, f"series {case} (counting from 0)")
@@ -541,12 +542,12 @@ def _parse_rows(
     return series, labels
 
 
-# One "(time stamp,value)" pair; only stamps may hold colons and blanks.
+# A "(time stamp,value)" pair; only time stamps may contain colons and blanks.
 _STAMPED = re.compile(r"\(([^()]*),([^(),]*)\)\s*,?")
 
 
 def _parse_ts(content: bytes, labels: Labels) -> Parsed:
-    """Time stamps are dropped; labels keep their case, which aeon turns to lower case."""
+    """Parse a ``.ts`` file; drop time stamps, and keep the case of labels, unlike aeon."""
     head, rows = _split_at_data(content, "#", ".ts")
     tags, classes = _read_tags(head)
     labelled = tags["classlabel"] or tags["targetlabel"]
@@ -583,8 +584,8 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
 
 
 def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[str]]:
-    """Return the tags that control the reading, and the classes; defaults as in aeon."""
-    # The other tags repeat the data, and are wrong in some files of the archive.
+    """Return the tags that control reading, with aeon's defaults, and the classes."""
+    # Ignore the other tags: they repeat the data, and some archive files get them wrong.
     tags = {"timestamps": False, "univariate": True, "equallength": True}
     tags |= {"classlabel": True, "targetlabel": False}
     classes: list[str] = []
@@ -621,7 +622,7 @@ _ARFF = "an archive ARFF file has numeric attributes"
 
 
 def _parse_arff(content: bytes, labels: Labels) -> Parsed:
-    r"""Rows are ``value,value,label``, or ``'channel\nchannel',label`` if relational."""
+    r"""Parse rows ``value,value,label`` or, if relational, ``'channel\nchannel',label``."""
     head, rows = _split_at_data(content, "%", "ARFF")
     n_steps, relational, classes = _read_attributes(head)
     lacks = "class" if n_steps else "values"
@@ -633,7 +634,7 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
             found = _RELATIONAL.fullmatch(row)
             if found is None or (found[3] is None) != (classes is None):
                 form = r"'channel\nchannel'" + ("" if classes is None else ",label")
-                raise DataError(f"does not have {at} in the form {form}: correct that row.")
+                raise DataError(f"does not give {at} in the form {form}: correct that row.")
             body, label = found[1] or found[2] or "", found[3]
         else:
             body, _, label = (row, "", "") if classes is None else row.rpartition(",")
@@ -652,7 +653,7 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
 def _read_attributes(
     head: Iterable[tuple[int, str]],
 ) -> tuple[int, bool, list[str] | None]:
-    """Return the number of steps, whether they are relational, and declared classes."""
+    """Return the number of steps, whether they are relational, and the classes."""
     n_steps, relational, classes = 0, False, None
     inside = False  # between `@attribute ... relational` and `@end`
     for line_number, line in head:
@@ -727,7 +728,7 @@ def _check_labels(y: NDArray[Any], n_cases: int) -> None:
 def load_arrays(
     content: bytes, how: str = "greenfold.datasets.write_npz"
 ) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an ``.npz`` file; an error says how to write it."""
+    """Return all arrays of an ``.npz`` file; errors advise to write it with ``how``."""
     with readable(".npz without pickled objects", f"write it again with {how}"):
         archive = zipfile.ZipFile(io.BytesIO(content))
         names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -735,14 +736,14 @@ def load_arrays(
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """Return the array of an ``.npy`` file; an error says how to write it."""
+    """Return the array of an ``.npy`` file."""
     with readable(".npy without pickled objects", "write it again with numpy.save"):
         return _load(content, "the array")
 
 
 def _load(content: bytes, what: str) -> NDArray[Any]:
-    # A damaged header can claim any shape, and NumPy would allocate it before noticing that
-    # data are missing: compare the size first.
+    # A damaged header can declare any shape, and NumPy would allocate it before noticing
+    # that data are missing. Compare the size first.
     npy, stream = np.lib.format, io.BytesIO(content)
     first = npy.read_magic(stream) == (1, 0)
     read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
@@ -766,11 +767,11 @@ def write_npz(
     Parameters
     ----------
     path : str or Path
-        Must end in ``.npz``. An existing file is replaced in one step.
+        Path that ends in ``.npz``. An existing file is replaced in one step.
     X : array of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        A list of (n_channels, n_steps_i) arrays for series of unequal length.
+        Series; for unequal lengths, a list of (n_channels, n_steps_i) arrays.
     y : array of shape (n_cases,), optional
-        If omitted, the file holds no labels.
+        Labels; if omitted, the file holds no labels.
     """
     path = Path(path)
     must(path.suffix == ".npz", "path", "end in .npz", repr(str(path)))
@@ -802,7 +803,7 @@ class OpenedSeries:
         (n_cases, n_steps) or (n_cases, n_channels, n_steps).
     dtype : numpy dtype
     chunks : tuple of int or None
-        Shape of the chunks in which the file holds the series.
+        Shape of the chunks in which the file stores the series.
     """
 
     def __init__(self, path: str, source: Any) -> None:
@@ -835,7 +836,7 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-# Each of these opens a file and returns its series, read in slices, and its labels.
+# Each function opens a file and returns its series, to be read in slices, and its labels.
 
 
 def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
@@ -865,12 +866,12 @@ def _open_parquet(path: Path, X: str, y: str) -> tuple[Any, Any]:
     if y not in names:
         return series, None
     column = table.read(columns=[y]).column(0)
-    refuse(column.null_count, f"has labels that are missing in its column `{y}`.")
+    refuse(column.null_count, f"has missing labels in its column `{y}`: fill them.")
     return series, column.to_numpy()
 
 
 class _ParquetTable:
-    """Columns of a Parquet file as a matrix; consecutive slices cost one pass together."""
+    """Columns of a Parquet file as a matrix; consecutive slices take one pass in total."""
 
     def __init__(self, table: Any, columns: list[str]) -> None:
         self._table, self._columns = table, columns
@@ -879,7 +880,7 @@ class _ParquetTable:
         head = self._matrix(next(table.iter_batches(batch_size=1, columns=columns)))
         self.shape, self.dtype = (table.metadata.num_rows, head.shape[1]), head.dtype
         self.chunks = (max(sizes), head.shape[1]) if sizes else None
-        # Position: the next row, the rest of a block, and more blocks.
+        # Position of the reader: the next row, the rest of a block, and further blocks.
         self._next, self._left, self._blocks = -1, head[:0], iter(())
 
     def _matrix(self, batch: Any) -> NDArray[Any]:
@@ -966,26 +967,27 @@ def read_series(
     Parameters
     ----------
     path : str, Path or binary stream
-        ``.tsv``, ``.txt`` and ``.csv`` are tables with one series per line, the label first
-        (UCR archive) or in the column that the first line names ``label``, ``class``,
+        ``.tsv``, ``.txt`` and ``.csv`` are tables with one series per line. The label comes
+        first (UCR archive) or in the column that the first line names ``label``, ``class``,
         ``target`` or ``y``. ``.ts`` is the format of sktime and aeon, evenly sampled;
-        ``.arff`` that of Weka in the two forms of the archives; ``.npz`` that of
-        :func:`write_npz`; ``.npy`` holds series without labels. Each may be gzipped
+        ``.arff`` is that of Weka in the two forms of the archives; ``.npz`` is that of
+        :func:`write_npz`; ``.npy`` holds series without labels. Each file may be gzipped
         (``.ts.gz``).
     missing : {"error", "keep", "trim"}, default "error"
-        How to treat missing values. ``"error"`` reports where they are, ``"keep"`` leaves
-        NaN in their place, ``"trim"`` cuts off those at the end of a series as padding (as
-        in ``.tsv`` and ``.arff`` of the archives); others remain an error.
+        How to treat missing values. ``"error"`` raises an error that says where they are,
+        and ``"keep"`` leaves NaN in their place. ``"trim"`` cuts off missing values at the
+        end of a series as padding (as in ``.tsv`` and ``.arff`` of the archives); other
+        missing values remain an error.
     labels : {"required", "optional", "none"}, default "required"
-        Whether every series needs a label, may have none (``.npz`` without ``y``,
-        ``@classLabel false``, ARFF without a class, ``?``), or labels are not wanted. In a
-        table with ``"optional"`` labels, a header or labels that are not numbers decide;
-        then `n_steps`; then `classes`: values that are all classes are labels, values that
-        are neither classes nor whole numbers are not.
+        Whether every series needs a label, a series may lack one (``.npz`` without ``y``,
+        ``@classLabel false``, ARFF without a class, ``?``), or labels are ignored. With
+        ``"optional"``, a header or labels that are not numbers show whether a table has
+        labels. Otherwise, `n_steps` decides, and then `classes`: values that are all
+        classes are labels, and values that are neither classes nor whole numbers are not.
     format : str, optional
-        ``"ts"``, ``"csv"`` and so on, for a stream or instead of the suffix.
+        ``"ts"``, ``"csv"`` and so on; for a stream, or to override the suffix.
     n_steps, classes : int, iterable, optional
-        Length and classes of the series, if known; for tables.
+        Length and classes of the series, if known; used for tables.
     label_column : int or str, optional
         Column of the labels in a table: a number from 0, a negative number from the end, a
         name in the first line, ``"first"`` or ``"last"``.
@@ -994,12 +996,12 @@ def read_series(
     -------
     X : ndarray or list of ndarrays, float64
         Shape (n_cases, n_steps) for one channel and (n_cases, n_channels, n_steps) for
-        several; for unequal lengths a list of (n_channels, n_steps_i) arrays.
+        several; for unequal lengths, a list of (n_channels, n_steps_i) arrays.
     y : ndarray of shape (n_cases,) or None
         Class labels: integers if all are whole numbers (``1``, ``1.0`` and ``1e0`` are the
-        same class), else strings. They do not depend on the file format. With
-        ``labels="optional"``: None if there are none, and an array of objects with None for
-        missing ones if there are some.
+        same class), and strings otherwise. They do not depend on the file format. With
+        ``labels="optional"``, y is None if there are no labels, and an array of objects
+        with None for missing labels if some are missing.
 
     Raises
     ------
@@ -1028,12 +1030,13 @@ def read_with_origin(
 ) -> tuple[Collection, Any, bool]:
     """Return what `read_series` does, and whether a column of numbers was taken as labels.
 
-    A header, another column type or ``label_column`` would tell them from values.
+    A header, labels of another type or ``label_column`` would distinguish labels from
+    values.
     """
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
-    none = f"`{name_of(path)}` has {what}, for which there is no reader: {cure}"
+    none = f"`{name_of(path)}` has {what}, which has no reader: {cure}"
     refuse(suffix[1:] not in FORMATS, none)
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
@@ -1065,17 +1068,18 @@ def open_series(
     path : str or Path
         ``.npy`` is mapped into memory. ``.h5``, ``.hdf5`` (extra ``greenfold[hdf5]``) and
         ``.zarr`` (extra ``greenfold[zarr]``) hold two arrays. ``.parquet`` (extra
-        ``greenfold[parquet]``) holds a table with a column of labels and the series either
-        as one column of lists or as all other columns, one per step.
+        ``greenfold[parquet]``) holds a table with a column of labels and the series, either
+        as one column of lists or as all other columns, with one column per step.
     labels : array_like or path, optional
-        Labels, or an ``.npy`` file of them, if they are not in the file itself.
+        Labels, or the path of an ``.npy`` file of labels, if they are not in the file
+        itself.
     X, y : str
         Names of the series and of the labels in the file.
 
     Returns
     -------
     X : OpenedSeries
-        Its slices are read on access.
+        The series; slices are read from the file on access.
     y : ndarray (n_cases,) or None
         Labels, read at once; None if there are none.
 

@@ -1,4 +1,4 @@
-"""Read recordings of a device: CSV, NPZ or Parquet with one column per channel."""
+"""Read recordings of a device from CSV, NPZ or Parquet, with one column per channel."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .files import DataError, Source, readable, refuse
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"(drive|input|in|u)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
 _STATE = re.compile(r"(states?|output|out|y)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
-#: Rounding in the file may change time steps by this share of their median.
+#: Largest change of time steps by rounding in the file, as a share of their median.
 _JITTER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Inputs and outputs of a device, sampled together.
+    """The inputs and outputs of a device, sampled together.
 
     Attributes
     ----------
@@ -62,17 +62,18 @@ def read_recording(
         (arrays ``drive`` and ``states`` of shape (n_samples, n_channels), or one array per
         channel) or ``.parquet`` (``pip install greenfold[parquet]``).
     drive, states : sequence of str, optional
-        Columns of inputs and outputs, or patterns such as ``"x*"``. By default those whose
-        names begin with ``drive``, ``input``, ``in`` or ``u``, and with ``state``,
-        ``output``, ``out`` or ``y``, followed by a number or a separator.
+        Columns of inputs and outputs, or patterns such as ``"x*"``. By default, inputs are
+        the columns whose names begin with ``drive``, ``input``, ``in`` or ``u``, and
+        outputs those with ``state``, ``output``, ``out`` or ``y``, followed by a number or
+        a separator.
     format : str, optional
         ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or instead of the suffix.
 
     Returns
     -------
     Recording
-        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``; a gap in
-        time is a `DataError`.
+        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``. A gap in
+        time raises a `DataError`.
 
     Examples
     --------
@@ -88,7 +89,8 @@ def read_recording(
         inputs = _choose(columns, drive, _DRIVE, "drive")
         outputs = _choose(columns, states, _STATE, "states")
         if both := set(inputs) & set(outputs):
-            raise DataError(f"has the column {min(both)!r} as both drive and state.")
+            twice = f"has the column {min(both)!r} as both drive and state"
+            raise DataError(f"{twice}: name it in only one of `drive` and `states`.")
         used = {*inputs, *outputs}
         times = [key for key in columns if key not in used and _TIME.fullmatch(key)]
         dt = _spacing(columns[times[0]]) if times else None
@@ -113,7 +115,7 @@ class SampledSeries:
     dt : float or None
         Time between samples, if the file gives it.
     end : float
-        Time of the last sample; its index if the file gives no times.
+        Time of the last sample, or its index if the file gives no times.
     """
 
     values: NDArray[np.float64]
@@ -132,12 +134,12 @@ def read_sampled(
     path, format
         As for :func:`read_recording`, with one column per channel and one row per sample.
     columns : sequence of str, optional
-        Columns to take, or patterns such as ``"x*"``; by default all but the time.
+        Columns to read, or patterns such as ``"x*"``; by default, all except the time.
 
     Returns
     -------
     SampledSeries
-        Its ``dt`` is found as by :func:`read_recording`.
+        Its ``dt`` is found as in :func:`read_recording`.
 
     Examples
     --------
@@ -159,8 +161,8 @@ def read_sampled(
             gaps = np.flatnonzero(np.isnan(found[key]))
             if len(gaps):
                 raise DataError(
-                    f"has no value in column {key!r} at sample {gaps[0]} (of {len(gaps)} "
-                    "such): fill the gaps, or cut the file there."
+                    f"has no value in column {key!r} at sample {gaps[0]} (the first of "
+                    f"{len(gaps)}): fill the gaps, or cut the file there."
                 )
         dt, end = spacing, None
         if times and times[0] not in chosen:
@@ -176,7 +178,7 @@ def _read_columns(
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = files.suffix_of(path, format)
-    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, not one of recordings"
+    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, not that of a recording"
     cure = "use .csv, .npz or .parquet with a column for each channel."
     refuse(suffix not in _COLUMNS, f"{what}: {cure}")
     name, content = files.read_bytes(path)
@@ -227,7 +229,7 @@ def _spacing(
 
 
 def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
-    """Return columns by name; ``skip_text`` leaves out those with text, such as dates."""
+    """Return columns by name; with ``skip_text``, leave out text such as dates."""
     lines = [one for one in files.lines_of(content) if one.strip() and one[0] != "#"]
     cure = "name the columns, then give one sample per line."
     refuse(len(lines) < 2, f"is empty: {cure}")
@@ -237,7 +239,7 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     numbers = None not in map(files.number, header)
     refuse(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
-        raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
+        raise DataError(f"has two columns named {twice[0]!r}; rename one of them.")
     text: set[int] = set()
     if skip_text:
         row = next(csv.reader(lines[1:2], delimiter=delimiter))
@@ -250,12 +252,12 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     columns = kept if text else None
     try:
         values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2, usecols=columns)
-    except ValueError:  # empty fields, which become NaN, or what is not a number
+    except ValueError:  # a field is empty, and becomes NaN, or is not a number
         found = []
         for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
-            named = f"where the first line names {len(header)} columns"
-            lost = f"has {len(row)} values in line {i} {named}; samples were lost there"
-            refuse(len(row) != len(header), f"{lost}: cut it there.")
+            named = f"but the first line names {len(header)} columns"
+            lost = f"has {len(row)} values in line {i}, {named}; samples were lost there"
+            refuse(len(row) != len(header), f"{lost}: cut the file there.")
             if i > 1:
                 found.append(files.parse_values([[row[k] for k in kept]], f"line {i}"))
         values = np.concatenate(found)
@@ -296,7 +298,8 @@ def _read_parquet(content: bytes) -> dict[str, Any]:
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:
-    refuse(array.dtype.kind not in "fiu", f"holds {array.dtype} in {key!r}, not numbers.")
+    wrong = f"holds {array.dtype} in {key!r}, not numbers: convert or remove it."
+    refuse(array.dtype.kind not in "fiu", wrong)
     return array.astype(np.float64)
 
 

@@ -17,7 +17,7 @@ Seed = np.random.Generator | int | None
 def memory_task(
     n_samples: int, delays: Any = 10, rng: Seed = None
 ) -> tuple[Floats, Floats]:
-    """Draw **synthetic** white input, with the same input some steps ago as targets.
+    """Draw **synthetic** white input, and as targets the same input some steps ago.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ def memory_task(
     Returns
     -------
     x : ndarray (n_samples,)
-        Gaussian, of unit variance.
+        Gaussian input of unit variance.
     y : ndarray (n_samples, n_delays)
-        Zero before the input begins.
+        Delayed input; zero before the input begins.
     """
     n_samples = check.count(n_samples, "n_samples")
     steps = np.asarray(delays)
@@ -55,7 +55,7 @@ def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Fl
     ----------
     n_samples : int
     order : int
-        n; usually 10.
+        Order n; usually 10.
     rng : numpy Generator, int or None
 
     Returns
@@ -83,7 +83,7 @@ def channel_equalisation(
 ) -> tuple[Floats, Floats]:
     """Draw a **synthetic** signal after a non-linear channel with echoes, and its source.
 
-    Symbols d from {−3, −1, 1, 3} pass q_t = 0.08 d_{t+2} − 0.12 d_{t+1} + d_t
+    Symbols d from {−3, −1, 1, 3} pass through q_t = 0.08 d_{t+2} − 0.12 d_{t+1} + d_t
     + 0.18 d_{t−1} − 0.1 d_{t−2} + 0.091 d_{t−3} − 0.05 d_{t−4} + 0.04 d_{t−5}
     + 0.03 d_{t−6} + 0.01 d_{t−7} and x = q + 0.036 q² − 0.011 q³ + noise
     (Jaeger & Haas 2004).
@@ -109,13 +109,13 @@ def channel_equalisation(
     x = q + 0.036 * q**2 - 0.011 * q**3
     level = check.number(noise, "noise")
     x = x + np.sqrt(x.var() / 10 ** (level / 10)) * generator.standard_normal(n_samples)
-    # Entry t of the convolution has d[t + 9] as its newest symbol, the d_{t+2} above.
+    # The newest symbol in entry t of the convolution is d[t + 9], the d_{t+2} above.
     return x, d[5 : n_samples + 5]
 
 
-# Waves P, Q, R, S and T, each a Gaussian bump: height in mV, centre, standard deviation,
-# times in fractions of the beat. The normal values follow the textbook lead II; sums of
-# Gaussians are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans.
+# Waves P, Q, R, S and T, each a Gaussian bump: height in mV, centre and standard deviation,
+# with times in fractions of the beat. The normal values follow the textbook lead II; sums
+# of Gaussians are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans.
 # Biomed. Eng. 50, 289, doi:10.1109/TBME.2003.808805).
 _NORMAL = (
     (0.15, 0.20, 0.025),
@@ -124,7 +124,7 @@ _NORMAL = (
     (-0.25, 0.43, 0.014),
     (0.32, 0.66, 0.050),
 )
-# A premature ventricular contraction: no P, an early, broad QRS, T opposite to it.
+# A premature ventricular contraction: no P, an early, broad QRS and an inverted T.
 _ECTOPIC = (
     (0.00, 0.20, 0.025),
     (-0.10, 0.31, 0.025),
@@ -150,10 +150,11 @@ def synthetic_heartbeats(
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Draw **synthetic** heartbeats, normal and ectopic, similar to ECG5000.
 
-    No patient's data: each beat is a sum of five Gaussian bumps (P, Q, R, S, T) whose
-    heights, times and widths vary, on a slowly wandering baseline with white noise. Ectopic
-    beats lack the P wave, have a broad and early QRS complex and an inverted T wave, to a
-    degree that varies from a faint fusion beat to a full premature contraction.
+    The beats contain no patient's data. Each beat is a sum of five Gaussian bumps (P, Q, R,
+    S, T) whose heights, times and widths vary, on a slowly wandering baseline with white
+    noise. Ectopic beats lack the P wave and have a broad, early QRS complex and an inverted
+    T wave, to a degree that varies from a faint fusion beat to a full premature
+    contraction.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def synthetic_heartbeats(
     Returns
     -------
     X : ndarray of shape (n_cases, n_steps)
-        The beats in random order. Not normalised.
+        The beats in random order, not normalised.
     y : ndarray of shape (n_cases,)
         +1 for a normal and -1 for an ectopic beat, as in :func:`ecg5000_paper`.
 
@@ -218,10 +219,10 @@ def _beats(waves: Any, n_cases: int, time: Floats, rng: np.random.Generator) -> 
 
 # Chaotic series for forecasts, integrated to a stated error. Chaos multiplies each error by
 # e per Lyapunov time, so no integrator follows one true trajectory for long. The stated
-# error is that of one sample interval, relative to the deviation of the series: one-step
-# forecasts cannot be judged below it.
+# error is the error of one sample interval, relative to the standard deviation of the
+# series. One-step forecasts cannot be judged below this error.
 
-#: Time (in the unit of the equations) until the initial state is forgotten.
+#: Time until the initial state is forgotten, in the unit of the equations.
 _TRANSIENT = 100.0
 
 
@@ -233,7 +234,7 @@ def _sample_flow(
     from scipy.integrate import solve_ivp  # takes a second to import
 
     times = _TRANSIENT + dt * np.arange(n_samples)
-    # Between its steps, the interpolation is one order lower.
+    # Tight tolerances, because the interpolation between steps is one order lower.
     how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
     found = solve_ivp(field, (0.0, times[-1]), start, **how)
     if not found.success or found.y.shape[1] != n_samples:
@@ -242,21 +243,22 @@ def _sample_flow(
 
 
 def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
-    """Integrate Lorenz's convection, σ = 10, ρ = 28, β = 8/3 (Lyapunov exponent 0.906).
+    """Integrate Lorenz's convection model, σ = 10, ρ = 28, β = 8/3.
 
     Parameters
     ----------
     n_samples : int
     dt : float
-        Time between samples. 22 samples of 0.05 are one Lyapunov time.
+        Time between samples. The Lyapunov exponent is 0.906: one Lyapunov time is 22
+        samples of 0.05.
     rng : numpy Generator, int or None
-        Chooses the starting point on the attractor.
+        Random generator or seed that sets the starting point on the attractor.
 
     Returns
     -------
     ndarray (n_samples, 3)
-        By DOP853 with a relative tolerance of 1e-12: errors of about 1e-9 deviations per
-        sample.
+        Samples by DOP853 with a relative tolerance of 1e-12. Errors are about 1e-9 standard
+        deviations per sample.
     """
 
     def field(_: float, s: Floats) -> Floats:
@@ -268,12 +270,13 @@ def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
 
 
 def rossler(n_samples: int, dt: float = 0.5, rng: Seed = None) -> Floats:
-    """Integrate Rössler's attractor, a = b = 0.2, c = 5.7 (Lyapunov exponent 0.071).
+    """Integrate the Rössler attractor, a = b = 0.2, c = 5.7.
 
     Parameters
     ----------
     n_samples, dt, rng
-        See `lorenz`. 28 samples of 0.5 are one Lyapunov time.
+        See `lorenz`. The Lyapunov exponent is 0.071: one Lyapunov time is 28 samples of
+        0.5.
 
     Returns
     -------
@@ -295,17 +298,17 @@ def lorenz96(
     n_channels: int = 5,
     forcing: float = 8.0,
 ) -> Floats:
-    """Integrate Lorenz's ring of sites, ẋᵢ = (xᵢ₊₁ − xᵢ₋₂) xᵢ₋₁ − xᵢ + F.
+    """Integrate the Lorenz-96 ring of sites, ẋᵢ = (xᵢ₊₁ − xᵢ₋₂) xᵢ₋₁ − xᵢ + F.
 
     Parameters
     ----------
     n_samples, dt, rng
         See `lorenz`.
     n_channels : int
-        Sites, at least 4. With five and F = 8 the largest Lyapunov exponent is about 0.5;
-        with forty, 1.7.
+        Number of sites, at least 4. With F = 8, the largest Lyapunov exponent is about 0.5
+        for five sites and 1.7 for forty.
     forcing : float
-        F; chaotic from about 6 on.
+        Forcing F. The series is chaotic from about 6 on.
 
     Returns
     -------
@@ -330,14 +333,15 @@ def mackey_glass(
     n_samples, dt, rng
         See `lorenz`.
     delay : float
-        τ. With 17 the largest Lyapunov exponent is about 0.006: 167 samples of 1 are one
-        Lyapunov time.
+        Delay τ. With 17, the largest Lyapunov exponent is about 0.006: one Lyapunov time is
+        167 samples of 1.
 
     Returns
     -------
     ndarray (n_samples,)
-        By the classical Runge–Kutta method with steps of at most 0.1 and cubic Hermite
-        interpolation of the history: errors of about 1e-8 deviations per sample of 1.
+        Samples by the classical Runge–Kutta method with steps of at most 0.1 and cubic
+        Hermite interpolation of the history. Errors are about 1e-8 standard deviations per
+        sample of 1.
     """
     n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
     delay = check.positive(delay, "delay")
@@ -345,7 +349,7 @@ def mackey_glass(
     h = dt / n_sub
     lag = delay / h
     back = int(np.floor(lag))
-    part = lag - back  # the delayed time lies this far before a step end
+    part = lag - back  # the delayed time is this far before the end of a step
     skipped = int(np.ceil(10 * _TRANSIENT / dt))
     total = (n_samples + skipped) * n_sub
     offset = back + 2
@@ -353,7 +357,7 @@ def mackey_glass(
     x[: offset + 1] = 1.2 + 0.2 * check.generator(rng).uniform(-1, 1)
 
     def delayed(index: int, ahead: float) -> float:
-        # Find time index·h + ahead·h − delay between two step ends.
+        # Interpolate at the time index·h + ahead·h − delay, between the ends of two steps.
         place = ahead - part
         first = index - back + int(np.floor(place))
         s = place - np.floor(place)
@@ -393,16 +397,16 @@ def kuramoto_sivashinsky(
     n_samples, dt, rng
         See `lorenz`.
     length : float
-        L of the ring. With 22 the largest Lyapunov exponent is about 0.05.
+        Length L of the ring. With 22, the largest Lyapunov exponent is about 0.05.
     n_channels : int
-        Points at which the profile is sampled, an even number.
+        Number of points at which the profile is sampled; it must be even.
 
     Returns
     -------
     ndarray (n_samples, n_channels)
-        By a pseudo-spectral method, dealiased, with exponential Runge–Kutta steps of order
-        4 (Cox & Matthews 2002; weights by contour integrals, Kassam & Trefethen 2005) of at
-        most 0.05: errors of about 1e-8 deviations per sample of 0.25.
+        Samples by a dealiased pseudo-spectral method with exponential Runge–Kutta steps of
+        order 4 and at most 0.05 (Cox & Matthews 2002; weights by contour integrals, Kassam
+        & Trefethen 2005). Errors are about 1e-8 standard deviations per sample of 0.25.
     """
     n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
     length = check.positive(length, "length")
@@ -419,7 +423,7 @@ def kuramoto_sivashinsky(
     f1 = h * np.real(np.mean((-4 - z + np.exp(z) * (4 - 3 * z + z**2)) / z**3, 1))
     f2 = h * np.real(np.mean((2 + z + np.exp(z) * (z - 2)) / z**3, 1))
     f3 = h * np.real(np.mean((-4 - 3 * z - z**2 + np.exp(z) * (4 - z)) / z**3, 1))
-    kept = np.arange(n // 2 + 1) < n / 3  # avoids aliasing of products of two
+    kept = np.arange(n // 2 + 1) < n / 3  # avoids aliasing of quadratic products
 
     def push(v: np.ndarray) -> np.ndarray:
         return -0.5j * k * kept * np.fft.rfft(np.fft.irfft(v, n) ** 2)

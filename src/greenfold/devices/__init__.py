@@ -1,4 +1,4 @@
-"""Devices: constraints of hardware, and systems fitted to recordings."""
+"""Devices: constraints of hardware, and systems fitted to recordings of it."""
 
 from .device import Device
 from .response import FitReport, MeasuredResponse

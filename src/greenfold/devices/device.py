@@ -1,6 +1,7 @@
 """Constraints of hardware: possible masks, driven inputs, read outputs and noise.
 
-A `Device` is checked when it is made; sizes are checked when it is used with a system.
+A `Device` checks its values when you create it, and their sizes when you use it with a
+system.
 """
 
 from __future__ import annotations
@@ -15,44 +16,46 @@ from .._base.printing import Shown
 from ..systems import LinearSystem, ResponseSum, System
 from .noise import covariance
 
-#: Bits beyond which a readout is as good as an unconstrained one.
+#: With more bits than this, a readout is as good as an unconstrained one.
 _MAX_BITS = 8
-#: Ratio of two levels beyond which rounding loses the smaller one.
+#: Ratio of two levels beyond which rounding loses the smaller level.
 _SPAN = 1e12
-#: Entries of a unit vector are at most one; a wider box says no more.
+#: Entries of a unit vector are at most one, so a wider box adds nothing.
 _FAR = 1e100
-#: Number of levels for which the sizes of the levels follow.
+#: Levels by their number, if the number determines their sizes.
 _FEW = {2: np.array([-1.0, 1.0]), 3: np.array([-1.0, 0.0, 1.0])}
 _NOISES = ("input_noise", "state_noise", "readout_noise")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Device(Shown):
-    """Constraints of a device. By default there are none, and no noise.
+    """The constraints and the noise of a device; by default, it has neither.
 
     At most one of ``mask``, ``levels`` and ``box`` restricts the input projection u. The
     upper bound of an optimum still holds for all unit vectors, and `Projections.share` is
-    the share of it that the mask reaches. Masks, bits and noise need a linear system.
+    the share of the bound that the mask reaches. Masks, bits and noise need a linear
+    system.
 
     Parameters
     ----------
     mask : {"sign", "nonnegative"}, optional
-        Entries of u: "sign" allows ±1, "nonnegative" no negative entries.
+        Allowed entries of u: ±1 for "sign", non-negative numbers for "nonnegative".
     levels : int or array_like, optional
-        Number of symmetric levels of the mask, whose sizes are optimised too; or the values
-        of the levels, up to a common factor.
+        Number of symmetric levels of the mask, whose sizes are then optimised too; or the
+        values of the levels, up to a common factor.
     box : (float, float), optional
         Range of the entries of the unit vector u.
     inputs, outputs : array_like of int or bool, optional
         Inputs that can be driven and outputs that can be read. The problem is solved on
-        these, with its own bound; u and v are zero elsewhere.
+        these alone, with its own bound; u and v are zero elsewhere.
     bits : int, optional
-        Bits of the readout weights, sign included, at most 8.
+        Number of bits of the readout weights, including the sign; at most 8.
     input_noise, state_noise, readout_noise : float or array_like, optional
-        One standard deviation, one per entry, or a covariance: of noise on the stimuli
-        (n_channels · n_steps values), on the states at the readout (for noise inside a
-        network, use `devices.noise.state_covariance`), and on the outputs when they are
-        read. κ and its bound include the noise; `Projections.noise_cost` lists its cost.
+        Noise on the stimuli (n_channels · n_steps values), on the states at the readout
+        (for noise inside a network, use `devices.noise.state_covariance`), and on the
+        outputs when they are read. Each is one standard deviation, one per entry, or a
+        covariance. κ and its bound include the noise; `Projections.noise_cost` lists its
+        cost.
 
     Examples
     --------
@@ -79,7 +82,7 @@ class Device(Shown):
         both = " and ".join(f"`{name}`" for name in given[:2])
         check.require(len(given) < 2, f"{both} both restrict the mask; pass only one.")
         known = self.mask in (None, "sign", "nonnegative")
-        got = f"{self.mask!r}, for others pass `levels`, `box`, `inputs` or `outputs`"
+        got = f"{self.mask!r} (see also `levels`, `box`, `inputs` and `outputs`)"
         check.must(known, "mask", "be 'sign' or 'nonnegative'", got)
         checks = {"levels": _levels, "box": _box, "bits": _bits}
         checks |= dict.fromkeys(("inputs", "outputs"), _indices)
@@ -97,7 +100,7 @@ class Device(Shown):
 
     @property
     def kind(self) -> str | None:
-        """Kind of mask in words; None if there is no restriction."""
+        """The kind of mask in words; None if there is no restriction."""
         if self.levels is not None:
             if isinstance(self.levels, int):
                 return f"{self.levels} levels"
@@ -145,7 +148,7 @@ class Device(Shown):
         return replace(self, mask=None, levels=None, box=None)
 
     def part_of(self, system: System) -> Restricted | None:
-        """Return the driven and read part of a system; None if that is all of it."""
+        """Return the driven and read part of a system; None if it is the whole system."""
         if self.inputs is None and self.outputs is None:
             return None
         inputs = _within(self.inputs, "inputs", system.n_inputs)
@@ -153,7 +156,7 @@ class Device(Shown):
         return Restricted(system, inputs, outputs)
 
     def match(self, n_entries: int) -> None:
-        """Refuse a box that contains no unit vector with ``n_entries`` entries."""
+        """Refuse a box that holds no unit vector with ``n_entries`` entries."""
         if self.box is None:
             return
         low, high = self.box
@@ -179,17 +182,17 @@ class Device(Shown):
     def refuse_for_task(self) -> None:
         """Refuse constraints that a regression does not support."""
         free = self.kind is None and self.bits is None and not self.has_noise
-        only = "which supports only `inputs` and `outputs`; noise of the readout is its"
+        only = "which supports only `inputs` and `outputs`; for readout noise, set its"
         none = "`device` must have no mask, bits or noise for a RegressionTask"
         check.require(free, f"{none}, {only} `ridge`.")
 
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
     ) -> dict[str, np.ndarray]:
-        """Return the covariances of its noise, by "input", "state" and "readout".
+        """Return the covariances of the noise by name: "input", "state" and "readout".
 
-        They are for stimuli of ``n_values`` = n_channels · n_steps values and a system of
-        ``n_outputs`` outputs; those in ``read`` are read.
+        Stimuli have ``n_values`` = n_channels · n_steps values, and the system has
+        ``n_outputs`` outputs; if ``read`` is given, only those outputs are read.
         """
         made = {}
         for name in _NOISES:
@@ -242,20 +245,20 @@ def _noise(value: Any, name: str) -> np.ndarray:
 
 
 def _indices(value: Any, name: str) -> np.ndarray:
-    """Check that these are different indices, or truth values."""
+    """Return indices or truth values, and refuse anything else."""
     array = np.array(value)
     listed = np.flatnonzero(array) if array.dtype == bool else array
     fits = array.ndim == 1 and listed.dtype.kind in "iu" and listed.size
     got = check.shown(value) if np.ndim(value) == 0 else f"shape {array.shape}"
-    check.must(fits, name, "be indices, or truth values, of at least one", got)
+    check.must(fits, name, "be indices, or truth values, for at least one entry", got)
     if len(np.unique(listed)) < len(listed):
-        raise ValueError(f"`{name}` names an index twice.")
+        raise ValueError(f"`{name}` names an index twice; name each once.")
     array.flags.writeable = False
     return array
 
 
 def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None:
-    """Return indices into a system of ``size``; None for all."""
+    """Return indices into a system of ``size``, or None for all of them."""
     if array is None:
         return None
     if array.dtype == bool:
@@ -268,7 +271,7 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
 
 
 class Restricted:
-    """A system restricted to some inputs and outputs; None for all of them."""
+    """A system restricted to some inputs and outputs; None means all of them."""
 
     def __init__(self, system: Any, inputs: Any = None, outputs: Any = None) -> None:
         self.system: Any = system
@@ -340,7 +343,7 @@ class Restricted:
 
 @dataclass(frozen=True, eq=False)
 class _RestrictedSum:
-    """G(d) of a subset as a `ResponseSum`."""
+    """A `ResponseSum` of the driven inputs and the read outputs."""
 
     part: Restricted
     whole: ResponseSum

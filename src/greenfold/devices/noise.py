@@ -1,4 +1,4 @@
-"""Noise of a device: on its input, inside the network, on the readout.
+"""Noise of a device: on its input, inside the network, and on the readout.
 
 White noise ξ inside the network, τẏ = −(1 − W) y + … + ξ(t), gives the state the covariance
 P(T) at the readout. At linear order it costs exactly (η/2) vᵀPv of the soft margin.
@@ -19,7 +19,7 @@ _LARGEST = 1e70
 
 
 def covariance(value: Any, name: str, size: int) -> np.ndarray:
-    """Return the covariance for one standard deviation, one per entry, or a matrix."""
+    """Return the covariance from one standard deviation, one per entry, or a matrix."""
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim
@@ -47,12 +47,12 @@ def state_covariance(
     Parameters
     ----------
     reservoir : Reservoir
-        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'); W includes
-        the slopes of the gain at rest.
+        The network, used at linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ =
+        Q δ(t − t'). W includes the slopes of the gain at rest.
     noise : float, array_like (n_neurons,) or (n_neurons, n_neurons)
-        √Q for all neurons or for each, or Q itself.
+        √Q for all neurons or for each neuron, or Q itself.
     duration : float, optional
-        Time since the network was at rest; infinite by default, for a stable network.
+        Time since the network was at rest; infinite by default, if the network is stable.
 
     Returns
     -------
@@ -85,8 +85,8 @@ def state_covariance(
 def _until(A: np.ndarray, Q: np.ndarray, duration: float) -> np.ndarray:
     """Return ∫₀ᵀ e^{As} Q e^{Aᵀs} ds by one augmented exponential (Van Loan 1978).
 
-    This holds for spans so short that exp(−As) stays moderate; longer ones follow by
-    doubling, P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.
+    The exponential is used for a span so short that exp(−As) stays moderate. Longer spans
+    follow by doubling, P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.
     """
     n = len(A)
     halvings = max(0, int(np.ceil(np.log2(max(np.linalg.norm(A, 1) * duration, 1e-300)))))

@@ -1,7 +1,7 @@
 """A system known by its measured response, and its fit to recordings.
 
 The weights of an optical, memristive or biological device are unknown, but you can record
-its response to a pulse at each input. The linear problem needs nothing else.
+its response to a pulse at each input. The linear problem needs only this response.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from ..datasets.files import DataError
 from ..systems import MatrixSum
 from ..unfolding.kernel import KnownByMaps
 
-#: Share of samples at the largest or smallest value from which an output counts as clipped;
-#: a Gaussian signal of 12 bits has far fewer.
+#: An output counts as clipped if this share of its samples has its largest or smallest
+#: value. A Gaussian signal of 12 bits has far fewer.
 _CLIPPED = 0.05
-#: The same if samples pile up at that value: this share lowers the response by 0.4 %.
+#: The same share if samples pile up at that value; it lowers the response by 0.4 %.
 _PILED = 0.002
-#: Probability below which a result is not chance, largest number of samples to correlate,
-#: and held-out share of the outputs that the lags may leave unexplained.
+#: Probability below which a result is not due to chance, largest number of samples to
+#: correlate, and the held-out share of the outputs that the lags may leave unexplained.
 _CHANCE, _CORRELATED, _FORGOTTEN = 1e-3, 2**15, 0.02
-#: Ratio of sizes between recordings beyond which their units must differ.
+#: Ratio of sizes between recordings from which on their units must differ.
 _UNITS = 100.0
 #: The same between channels of one recording, which may differ a lot.
 _UNITS_OF_CHANNELS = 1e4
-#: Spread of a signal, relative to its size, below which it is constant.
+#: A signal is constant if its spread, relative to its size, is below this.
 _CONSTANT = 1e-9
-#: Reciprocal condition of XᵀX below which the drive does not distinguish all lags.
+#: If the reciprocal condition of XᵀX is below this, the drive does not distinguish all
+#: lags.
 _EXCITED = 1e-11
 _RIDGES = np.geomspace(1e-8, 10, 10)
 #: Penalty for the first choice of the number of lags.
@@ -46,7 +47,7 @@ _FIRST = 1e-4
 _N_FOLDS = 4
 #: Share of the samples in the training part of a fold.
 _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
-#: Bytes of the normal equations, and of the stored influences.
+#: Largest size in bytes of the normal equations, and of the stored influences.
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 #: Largest response whose squares, and results computed from it, are finite.
@@ -64,14 +65,15 @@ def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Shown):
-    """Quality of a response fitted to recordings.
+    """A report on the quality of a response fitted to recordings.
 
     Attributes
     ----------
     n_lags : int
-        Number of lags of the fitted filter, by cross-validation; later ones are zero in G.
+        Number of lags of the fitted filter, chosen by cross-validation; G is zero at later
+        lags.
     ridge : float
-        Ridge penalty, relative to the mean power of the drive; also by cross-validation.
+        Ridge penalty, relative to the mean power of the drive, chosen by cross-validation.
     linearity : float
         Share of the held-out variance of the outputs that the filter explains, weighted by
         their variance. The rest is noise, non-linearity, or longer memory.
@@ -82,7 +84,7 @@ class FitReport(Shown):
         Response fitted with all lags of the stimuli and almost no penalty: noisier than G,
         but without the errors from dropping lags and from shrinkage.
     influence : ndarray (n_blocks, n_steps, n_outputs, n_inputs)
-        Change of ``whole`` with each block of the recordings, to draw replicates from.
+        Change of ``whole`` due to each block of the recordings, to draw replicates from.
     """
 
     n_lags: int
@@ -98,12 +100,12 @@ class FitReport(Shown):
         return {**facts, "samples": self.n_samples}
 
     def replicates(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw ``whole`` as other recordings might give it, by the multiplier bootstrap."""
+        """Draw ``whole`` for n other possible recordings, by the multiplier bootstrap."""
         draws = rng.standard_normal((n, len(self.influence)))
         return self.whole + np.tensordot(draws, self.influence, axes=1)
 
     def estimated(self, whole: np.ndarray) -> np.ndarray:
-        """Return G for another ``whole``: with the chosen lags only, and shrunk."""
+        """Return G for another ``whole``, shrunk and with the chosen lags only."""
         made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
@@ -125,8 +127,8 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
     Parameters
     ----------
     G : array_like (n_steps, n_outputs, n_inputs)
-        Entry [n, o, i]: output o at the readout after a unit pulse at input i during step
-        n. The readout follows the last step.
+        Entry [n, o, i] is output o at the readout after a unit pulse at input i during
+        step n. The readout follows the last step.
     dt : float
         Length of a step, in your unit of time.
     fitted : FitReport or None
@@ -149,7 +151,7 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
     def __post_init__(self) -> None:
         G = check.host_array(self.G, "G", ndim=(3,))
         largest = float(np.abs(G).max(initial=0.0))
-        why = f"be at most {_LARGEST:g} in size; change the unit of the outputs"
+        why = f"be at most {_LARGEST:g} in size, so change the unit of the outputs"
         check.must(largest <= _LARGEST, "G", why, f"{largest:.3g}")
         G.flags.writeable = False
         object.__setattr__(self, "G", G)
@@ -176,22 +178,22 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
         Parameters
         ----------
-        drive : array_like (n_samples, n_inputs), or a list of such
-            Input, one sample per step; use independent random signals at the inputs.
-            Constant parts are removed.
-        states : array_like (n_samples, n_outputs), or a list of such
+        drive : array_like (n_samples, n_inputs), or a list of them
+            Inputs, one sample per step. Use independent random signals at the inputs; their
+            means are removed.
+        states : array_like (n_samples, n_outputs), or a list of them
             Outputs at the end of each step.
         n_steps : int
             Number of steps of the stimuli to classify.
         dt : float
             Length of a step.
         n_lags : int or list of int, optional
-            Number of lags of the filter, or numbers to choose from; by default a quarter,
-            half, once and twice ``n_steps``, as far as the recordings allow. Fewer lags
-            than the memory of the device are refused.
+            Number of lags of the filter, or numbers to choose from; by default 1/4, 1/2,
+            1 and 2 times ``n_steps``, as far as the recordings allow. Fewer
+            lags than the memory of the device are refused.
         ridge : float or list of float, optional
             Penalty, or penalties to choose from, relative to the mean power of the drive;
-            by default ten from 10⁻⁸ to 10.
+            by default, ten values from 10⁻⁸ to 10.
         n_blocks : int
             Number of blocks of time for the error estimates. Blocks should be longer than
             the memory of the noise.
@@ -199,8 +201,8 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         Raises
         ------
         DataError
-            If the recordings do not determine the response, or outputs follow the drive no
-            better than by chance; the message says what to record.
+            If the recordings do not determine the response, or if the outputs follow the
+            drive no better than by chance. The message says what to record.
 
         Examples
         --------
@@ -247,7 +249,7 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         whole = data.solve(max(fittable, min(n_steps, L)), _RIDGES[0])
 
         def arranged(filters: np.ndarray) -> np.ndarray:
-            """Reorder filters (n, L · n_inputs, n_outputs) from newest first to time."""
+            """Reorder filters (n, L · n_inputs, n_outputs) to put the oldest first."""
             n, _, n_outputs = filters.shape
             by_lag = filters.reshape(n, -1, data.n_inputs, n_outputs)[:, :n_steps]
             G = np.zeros((n, n_steps, n_outputs, data.n_inputs))
@@ -270,7 +272,7 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         known = {} if self.fitted is None else {"linearity": self.fitted.linearity}
         return {**sizes, "dt": self.dt, **known}
 
-    # Maps of a linear system; without checks, because optimisers call them often.
+    # The maps of a linear system have no checks, because optimisers call them often.
 
     @property
     def n_steps(self) -> int:
@@ -300,7 +302,7 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         return np.ascontiguousarray(response.transpose(2, 0, 1)).reshape(-1, o)
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """Return L_v (n_steps, n_inputs) for a readout v; one more axis for several."""
+        """Return L_v (n_steps, n_inputs) for a readout v; several v add an axis."""
         v = np.asarray(v, dtype=np.float64)
         return np.ascontiguousarray(np.tensordot(self.G, v, axes=((1,), (0,))))
 
@@ -318,7 +320,7 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         n_read = round(steps)
         fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
         wanted = f"be a multiple of dt = {self.dt:g} up to {self.duration:g}"
-        check.must(fits, "readout", f"{wanted}, the times of a recording", repr(readout))
+        check.must(fits, "readout", f"{wanted}, a time of the recording", repr(readout))
         G = np.zeros_like(self.G)
         G[:n_read] = self.G[self.n_steps - n_read :]
         return MeasuredResponse(G, self.dt)
@@ -326,14 +328,14 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
     def replicates(
         self, n: int, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        """Draw responses (n, n_steps, n_outputs, n_inputs) as other recordings might give.
+        """Draw responses (n, n_steps, n_outputs, n_inputs) of other possible recordings.
 
-        The block multiplier bootstrap draws their errors.
+        Their errors are drawn by the block multiplier bootstrap.
         """
         if self.fitted is None:
-            given = "this one was given as an array, without errors"
-            needs = "`replicates` needs a response that was fitted"
-            raise ValueError(f"{needs}; {given}: use MeasuredResponse.fit.")
+            given = "but this one was given as an array, without errors"
+            needs = "`replicates` needs a fitted response"
+            raise ValueError(f"{needs}, {given}; use MeasuredResponse.fit.")
         made = self.fitted.replicates(check.count(n, "n"), check.generator(rng))
         return self.fitted.estimated(made)
 
@@ -372,18 +374,18 @@ def _recordings(value: Any, name: str) -> list[np.ndarray]:
 
 
 def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
-    """Refuse recordings: say what is wrong, and what to record instead."""
+    """Refuse recordings with a message: the problem, and what to record instead."""
     if wrong:
         raise DataError(f"{problem}; {advice}.")
 
 
 def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
-    """Return drives and outputs of all recordings, checked, without their means."""
+    """Check the recordings, and return all drives and outputs without their means."""
     both = {"drive": _recordings(drive, "drive"), "states": _recordings(states, "states")}
     drives, outputs = both.values()
     n, m = len(drives), len(outputs)
     unequal = f"`drive` holds {n} recordings and `states` {m}"
-    _refuse_if(n != m, unequal, "pass one of each for every recording")
+    _refuse_if(n != m, unequal, "pass one of each per recording")
     for number, (d, y) in enumerate(zip(drives, outputs, strict=True)):
         where = f" in recording {number}" if n > 1 else ""
         unequal = f"`drive` has {len(d)} samples and `states` {len(y)}{where}"
@@ -409,7 +411,7 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
 def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str) -> None:
     """Refuse channels that never change, or whose unit differs from the others."""
     largest = np.max([np.abs(array).max(0) for array in arrays], axis=0)
-    huge = f"`{name}` reaches {largest.max():.1e}, more than can be squared"
+    huge = f"`{name}` reaches {largest.max():.1e}, too large to be squared"
     unit = "convert it to a unit in which it is about one"
     _refuse_if(largest.max() > 1e100, huge, unit)
     spread = np.array([array.std(0) for array in arrays])
@@ -425,7 +427,7 @@ def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str
     setting = "convert them, or record with one setting"
     _refuse_if(ratio[worst] > _UNITS, unequal, setting)
     if len(size) > 1:
-        # Projections have unit norm: a huge channel would hide all others.
+        # Projections have unit norm, so a huge channel would hide all others.
         top = int(size.argmax())
         typical = float(np.median(np.delete(size, top)))
         times = f"{size[top] / typical:.1e} times as large as the others"
@@ -440,7 +442,8 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
         if len(levels) <= 16:
             continue
         for word, here, inside in (("largest", -1, -2), ("smallest", 0, 1)):
-            # An unclipped signal is at its end value less often than just inside it.
+            # An unclipped signal has its extreme value less often than the value next to
+            # it.
             share, piled = counts[here] / len(values), counts[here] > 3 * counts[inside]
             most = f"{100 * share:.2g} % of its samples have its {word} value"
             problem = f"`states` is clipped at output {channel}: {most}"
@@ -449,9 +452,10 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
 
 
 def _innovations(drive: np.ndarray) -> np.ndarray:
-    """What the past of each channel does not predict of it, at unit variance.
+    """Return the part of each channel that its past does not predict, at unit variance.
 
-    A slow drive is correlated with outputs at many lags, by its own memory and by chance.
+    A slow drive itself is correlated with the outputs at many lags, by its own memory and
+    by chance.
     """
     n_past = min(_PAST, len(drive) // 10)
     found = np.zeros_like(drive)
@@ -464,9 +468,9 @@ def _innovations(drive: np.ndarray) -> np.ndarray:
 
 
 class _LagCorrelations:
-    """Squared correlations of outputs and drive by lag, over all pairs of channels.
+    """The squared correlations of outputs and drive by lag, over all pairs of channels.
 
-    They are those of the longest recording. No lag exceeds ``surprising`` by chance.
+    They come from the longest recording. No lag exceeds ``surprising`` by chance.
     """
 
     def __init__(self, drive: np.ndarray, outputs: np.ndarray) -> None:
@@ -478,8 +482,8 @@ class _LagCorrelations:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other make the power vary more, like that of fewer
-        # channels: as many as its quartiles tell.
+        # If outputs resemble each other, the power varies more, like the power of fewer
+        # channels. The quartiles tell of how many.
         middle, upper = np.quantile(self.power, [0.5, 0.75])
         few = np.arange(1, df + 1)
         alike = few[chi2.ppf(0.75, few) * middle >= upper * chi2.median(few)]
@@ -489,7 +493,7 @@ class _LagCorrelations:
 
     @property
     def lag(self) -> int | None:
-        """Lag of the largest correlation; None if it is chance."""
+        """Lag of the largest correlation; None if it is due to chance."""
         top = int(self.power.argmax())
         return int(self.lags[top]) if self.power[top] > self.surprising else None
 
@@ -504,13 +508,16 @@ class _LagCorrelations:
         _refuse_if(not above or linearity <= 0, chance, how)
 
     def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
-        """Refuse outputs that precede the drive; its past does not explain ``left``."""
+        """Refuse outputs that precede the drive.
+
+        ``left`` is the part of the outputs that the past of the drive does not explain.
+        """
         rest = _LagCorrelations(drive, left)
         early = rest.lags[(rest.lags < 0) & (rest.power > rest.surprising)]
         _refuse_if(
             early.size,
             "`states` respond before `drive` comes: their largest correlation is at lag "
-            f"{self.lag}, the first at {early.min(initial=0)}",
+            f"{self.lag}, and the first at {early.min(initial=0)}",
             f"shift the outputs by {-early.min(initial=0)} samples, or record both with "
             "one clock",
         )
@@ -527,7 +534,7 @@ def _check_independent(drive: np.ndarray) -> None:
 
 
 def _check_excited(gram: np.ndarray) -> None:
-    """Refuse a drive that does not excite all directions of the past, by XᵀX."""
+    """Refuse a drive whose XᵀX shows that it does not excite all directions of the past."""
     lapack: Any = linalg.lapack
     factor, info = lapack.dpotrf(gram)
     size = np.abs(gram).sum(0).max()
@@ -547,9 +554,9 @@ def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
 def _lags(
     given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
 ) -> tuple[list[int], int]:
-    """Return numbers of lags to compare, and the stimulus lags that can be fitted.
+    """Return the numbers of lags to compare, and how many stimulus lags can be fitted.
 
-    Refuses more than the recordings allow.
+    The function refuses more lags than the recordings allow.
     """
     n_inputs = drives[0].shape[1]
 
@@ -591,13 +598,13 @@ def _lags(
 
 
 class _Regression:
-    """Normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise over all recordings, by fold.
+    """The normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise, summed by fold.
 
-    They are accumulated once, for the largest number of lags; fewer lags are leading
-    blocks. The errors come from a multiplier bootstrap over blocks of time: the response
-    moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t ∈ b} x_t r_tᵀ of the
-    residuals and random ε_b of unit variance. The noise need not be white or equal, but
-    blocks must be longer than its memory.
+    They are accumulated once over all recordings, for the largest number of lags; fewer
+    lags are leading blocks. The errors come from a multiplier bootstrap over blocks of
+    time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t ∈ b} x_t
+    r_tᵀ of the residuals and random ε_b of unit variance. The noise need not be white or
+    equal, but blocks must be longer than its memory.
     """
 
     def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
@@ -620,7 +627,7 @@ class _Regression:
         self.unit = float(np.trace(total)) / p
 
     def stretches(self, n: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Iterate over blocks of time in n equally long groups: group, drive and outputs.
+        """Yield (group, drive, outputs) for blocks of time in n equally long groups.
 
         The drive begins n_lags − 1 samples before the outputs.
         """
@@ -636,18 +643,18 @@ class _Regression:
             done += usable
 
     def _sums(self, L: int, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return XᵀX and XᵀY of L lags over all folds but one."""
+        """Return XᵀX and XᵀY of L lags, summed over all folds but one."""
         p, folds = L * self.n_inputs, [k for k in range(_N_FOLDS) if k != left_out]
         return self.A[folds, :p, :p].sum(0), self.B[folds, :p].sum(0)
 
     def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
-        """Return squared errors on one fold, per output."""
+        """Return the squared errors on one fold, per output."""
         p = len(W)
         A, B = self.A[fold, :p, :p], self.B[fold, :p]
         return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
 
     def choose(self, lags: list[int], penalties: np.ndarray) -> tuple[int, float]:
-        """Choose the lags and penalty with the smallest held-out error."""
+        """Return the number of lags and the penalty with the smallest held-out error."""
         penalty = float(penalties[np.argmin(np.abs(np.log((penalties + 1e-300) / _FIRST)))])
         L = lags[-1]
         for _ in range(2):
@@ -661,7 +668,7 @@ class _Regression:
         return L, penalty
 
     def _held_out(self, L: int, penalty: float) -> np.ndarray:
-        """Return squared errors on all folds, per output."""
+        """Return the held-out squared errors over all folds, per output."""
         ridge = _TRAINED * self.unit * penalty
         total = np.zeros(self.yy.shape[1])
         for fold in range(_N_FOLDS):
@@ -684,7 +691,7 @@ class _Regression:
         return 1 - self._held_out(L, penalty) / self.yy.sum(0)
 
     def is_above_chance(self, L: int, penalty: float) -> bool:
-        """Whether held-out blocks are explained better than their scatter would allow."""
+        """Return whether held-out blocks are explained better than by chance."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
         filters = [_solve(*self._sums(L, fold), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
@@ -705,7 +712,7 @@ class _Regression:
             residual = y - _filtered(past, W, self.n_lags)
             scores[block] += _cross(past, residual, self.n_lags)[:p]
         scores -= scores.mean(0)
-        # Fitting makes residuals smaller than the noise; correct for the unknowns.
+        # A fit makes residuals smaller than the noise; correct for the number of unknowns.
         n, b = self.n_samples, self.n_blocks
         scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
         flat = scores.transpose(1, 0, 2).reshape(p, -1)
@@ -715,12 +722,12 @@ class _Regression:
 
 
 def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
-    """Return samples d_{t−lag} for the times t of a block."""
+    """Return the samples d_{t−lag} for the times t of a block."""
     return past[n_lags - 1 - lag : len(past) - lag]
 
 
 def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
-    """Return XᵀX of a block, updated along diagonals by samples that enter and leave."""
+    """Return XᵀX of a block; along diagonals, add samples that enter or leave."""
     n = past.shape[1]
     A = np.empty((n_lags, n, n_lags, n))
     newest = _lagged(past, 0, n_lags)

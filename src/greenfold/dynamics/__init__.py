@@ -1,4 +1,4 @@
-"""The true dynamics: the network integrated and differentiated without expansion."""
+"""The true dynamics: integrate and differentiate the network without an expansion."""
 
 from .dynamics import Dynamics
 

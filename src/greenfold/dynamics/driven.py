@@ -1,7 +1,7 @@
-"""A network with its input weights, run step by step with the state kept.
+"""A network with its input weights, run step by step from a given state.
 
-`Dynamics` computes the states that many stimuli leave. Here one state continues: for a
-stream that is read as it comes, or a loop closed through the readout.
+`Dynamics` computes the states that many separate stimuli leave. Here, a single state
+continues: for a stream that is read as it arrives, or a loop closed through the readout.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .steppers import make_step
 
 #: Number of steps whose inputs are projected in one product.
 _BLOCK = 4096
-#: A sparse product pays off for networks at least this large with at most this density.
+#: A sparse product pays off for networks of at least this size and at most this density.
 _SPARSE_NEURONS, _SPARSE_SHARE = 300, 0.2
-#: States are only precise to the rounding of a sum over neurons: memory ends here.
+#: Relative difference of two states below which the network has forgotten. States are only
+#: as precise as a sum over neurons.
 _FORGOTTEN = 1e-5
 
 
@@ -38,7 +39,7 @@ class DrivenNetwork:
     dt : float
         Length of a step in continuous time.
     n_sub : int
-        Sub-steps of a step in continuous time.
+        Number of sub-steps per step in continuous time.
     """
 
     network: Any
@@ -58,7 +59,7 @@ class DrivenNetwork:
 
     @cached_property
     def _input_map(self) -> np.ndarray:
-        """Map from inputs and a constant to pushes, (n_channels + 1, width)."""
+        """The map from inputs and a constant to pushes, (n_channels + 1, width)."""
         return self._step.input_map(np.column_stack([self.weights, self.bias]))
 
     @cached_property
@@ -105,13 +106,14 @@ class DrivenNetwork:
         return y
 
     def memory(self, x: np.ndarray, tol: float = _FORGOTTEN, n_lanes: int = 32) -> int:
-        """Return the steps after which networks from rest agree with the driven one.
+        """Return the number of steps after which the network has forgotten its state.
 
         It is measured on inputs x (n_steps, n_channels), because a driven network often
-        forgets much faster than the same network near rest. Networks start at rest at
-        ``n_lanes`` points of the series, and agree when the root mean squared difference of
-        the states is below ``tol`` times their deviation. If the network does not forget,
-        the result is half of the steps.
+        forgets much faster than the same network near rest. Copies of the network start at
+        rest at ``n_lanes`` points of the series. They agree with the network driven all
+        along when the root mean squared difference of the states is below ``tol`` times
+        their standard deviation. If the network does not forget, the result is half of the
+        steps.
         """
         states = self.run(x, np.zeros(self.n_neurons))
         longest = max(len(x) // 2, 1)

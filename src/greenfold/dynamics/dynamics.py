@@ -1,7 +1,7 @@
 """The full network as a system: integrated to a tolerance, with exact gradients.
 
-`Unfolding` expands the network; `Dynamics` integrates it. The only error is that of the
-sub-steps, which is measured.
+`Unfolding` expands the network; `Dynamics` integrates it. Its only error comes from the
+sub-steps and is measured.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from ..unfolding.unfolding import Unfolding, unfold
 from ..unfolding.walk import Walk, checked_cotangent
 from .steppers import make_step
 
-#: Number of series to measure the error on: half of them the largest, half others.
+#: Numbers of series to measure the error on: of the largest series, and of other series.
 _N_LARGEST, _N_OTHERS = 8, 8
-#: Share of `tol` reserved for the other series, which may err more.
+#: Share of `tol` allowed for the measured series, because other series may have larger
+#: errors; and the largest number of sub-steps.
 _MARGIN, _MAX_SUBSTEPS = 0.5, 256
-#: Long sub-steps may diverge even if the network does not. Below this share of its fastest
-#: rate, divergence is accepted if halved sub-steps diverge at the same place.
+#: Long sub-steps may diverge even if the network does not. If the length of a sub-step
+#: times the fastest rate is below this, divergence is accepted if halved sub-steps diverge
+#: at the same place.
 _TRUSTED_REACH = 0.05
 #: Order of the method, used to predict the number of sub-steps.
 _ORDER = 4
@@ -38,17 +40,17 @@ _ORDER = 4
 
 @dataclass(frozen=True)
 class StepError:
-    """Result of the comparison with halved sub-steps.
+    """The result of a comparison with halved sub-steps.
 
     Attributes
     ----------
     n_sub : int
-        Sub-steps per step of the stimulus.
+        Number of sub-steps per step of the stimulus.
     error : float
         Largest error of a neuron at the end of any step, relative to the largest state of
-        the measured series: 16/15 of the difference to halved sub-steps.
+        the measured series; it is 16/15 of the difference from halved sub-steps.
     series : tuple of int
-        The measured series.
+        Indices of the measured series.
     """
 
     n_sub: int
@@ -57,9 +59,10 @@ class StepError:
 
 
 class Dynamics:
-    """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
+    """The true dynamics of a network, integrated to a tolerance, with exact gradients.
 
-    An echo state network is run step by step, without error. States are deviations from the
+    It integrates τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`). An echo state
+    network is run step by step, without error. States are deviations from the
     resting state of the network. ``X`` and ``u`` have the shapes of `Unfolding`. Batches
     run in the array namespace and on the device of ``X``, in float32 if that is its dtype,
     else in float64, and in bounded memory.
@@ -72,23 +75,23 @@ class Dynamics:
         As in `unfold`.
     tol : float
         Largest error of a state, relative to the largest state. It determines the number of
-        sub-steps per step, by comparison with halved sub-steps for the largest series and
+        sub-steps per step, by a comparison with halved sub-steps for the largest series and
         some others. With float32 stimuli, the error is at least their rounding error.
     start : array_like (n_neurons,), optional
-        Initial state of every series, as an absolute value; at rest by default. Other
-        simulators start at zero, ``np.zeros(n_neurons)``.
+        Initial state of every series, not relative to rest; the resting state by default.
+        Other simulators start at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
     reservoir, n_steps, dt, duration, readout, n_neurons, n_inputs, n_outputs
         As in `Unfolding`.
     linear : Unfolding
-        The network at small states: the unfolding of order 0 with the same readout.
+        The network for small states: the unfolding of order 0 with the same readout.
     maps : LinearOrder
-        The three maps of the linear order, from which an ascent starts.
+        The three maps of the linear order, which give an ascent its start.
     tol : float
     step_error : StepError or None
-        Sub-steps and error of the last call; None before the first.
+        Sub-steps and error of the last call; None before the first call.
 
     Examples
     --------
@@ -125,7 +128,8 @@ class Dynamics:
         self.readout, self.tol, self._start = linear.readout, tol, start
         self.step_error: StepError | None = None
         self._discrete = isinstance(linear.reservoir, EchoStateNetwork)
-        #: Steps by their length, shared by all readouts and tolerances; plans by sub-steps.
+        #: Steps by their length, shared by all readouts and tolerances; plans by number of
+        #: sub-steps.
         self._steps, self._plans = steps, dict[int, Plan]()
         return self
 
@@ -135,12 +139,12 @@ class Dynamics:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the gain is linear, and every series begins at rest."""
+        """Whether the gain is linear and every series starts at rest."""
         return self.reservoir.gain.is_linear and self._start is None
 
     @property
     def degree(self) -> int | None:
-        """1 for a linear gain; otherwise states are not polynomials of the stimulus."""
+        """1 for a linear gain; None otherwise, because states are no polynomials then."""
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
@@ -155,10 +159,10 @@ class Dynamics:
 
     @property
     def quadratic(self) -> Unfolding | None:
-        """Order 1 of the gain up to its square at rest, a start for an optimiser.
+        """Order 1 of the network, its gain cut after the square, to start an optimiser.
 
-        None if the gain has no quadratic part there, like tanh at zero, and in discrete
-        time.
+        It is None in discrete time, or if the gain has no quadratic part at rest, like tanh
+        at zero.
         """
         network = None if self._discrete else _up_to_the_square(self.reservoir)
         if network is None:
@@ -212,8 +216,8 @@ class Dynamics:
         X, u, trajectories
             As in `Unfolding.states`.
         n_sub : int, optional
-            Number of sub-steps, whatever the error. The state of a series then does not
-            depend on the others.
+            Number of sub-steps to take, whatever the error. The state of a series then does
+            not depend on the other series.
 
         Returns
         -------
@@ -266,34 +270,36 @@ class Dynamics:
     def probe(self, norms: np.ndarray) -> np.ndarray:
         """Return sorted positions of the series that determine the number of sub-steps.
 
-        They are those of the eight largest squared ``norms`` (n_cases,), and eight others.
+        These are the eight series with the largest squared ``norms`` (n_cases,), and eight
+        others.
         """
         return probe_of_norms(norms)
 
     def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
         """Prepare to compute the states of the same stimuli at many projections.
 
-        The first projection determines the number of sub-steps, which is kept, because an
-        optimiser must not see it jump. The method ``settle(u)`` of the result tells whether
-        it suffices for another projection.
+        The first projection determines the number of sub-steps. It is kept, because states
+        must not jump during an optimisation. The method ``settle(u)`` of the result tells
+        whether the number suffices for another projection.
 
         Parameters
         ----------
         X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         washout : int, optional
-            Read every step after this many, instead of the readout of the system: states
-            and cotangents then have shape (n_steps − washout, n_cases, n_neurons).
+            Read every step after this many steps, instead of the readout of the system.
+            States and cotangents then have shape (n_steps − washout, n_cases, n_neurons).
 
         Returns
         -------
         Prepared
-            Takes u, and returns an object with ``states`` and ``pullback(cotangent, v)``.
+            A callable that takes u and returns an object with ``states`` and
+            ``pullback(cotangent, v)``.
         """
         return Prepared(self, X, washout)
 
 
 class Prepared:
-    """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`."""
+    """The states and gradients of fixed stimuli at many u; see `Dynamics.prepare`."""
 
     def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
         self._dynamics, self._X, self._washout = dynamics, dynamics._stimuli(X), washout
@@ -301,11 +307,11 @@ class Prepared:
 
     @property
     def n_sub(self) -> int | None:
-        """Return the sub-steps per step, or None before the first projection."""
+        """Return the number of sub-steps per step, or None before the first projection."""
         return None if self._plan is None else self._plan.n_sub
 
     def __call__(self, u: Any) -> Walk:
-        """Return states at u, with their pullback."""
+        """Return the states at u, with their pullback."""
         if self._plan is None:
             self.settle(u)
         try:
@@ -322,11 +328,11 @@ class Prepared:
     def _walk(self, u: Any) -> Walk:
         assert self._plan is not None
         walk = Walk(self._plan, self._X, self._projection(u), keep=True)
-        _ = walk.states  # it may diverge
+        _ = walk.states  # raises if it diverges
         return walk
 
     def settle(self, u: Any) -> bool:
-        """Whether the sub-steps meet the tolerance at u; if not, change them."""
+        """Return whether the sub-steps meet the tolerance at u; if not, change them."""
         before = self.n_sub
         plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
         if self._washout is not None:
@@ -337,7 +343,7 @@ class Prepared:
 
 
 def _checked_start(start: Any, network: Any) -> np.ndarray | None:
-    """Return the initial state as a deviation from rest; None for at rest."""
+    """Return the initial state as a deviation from rest, or None if it is at rest."""
     if start is None:
         return None
     state, shape = check.host_array(start, "start", ndim=(1,)), (network.n_neurons,)
@@ -348,10 +354,10 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
 
 
 def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
-    """Return the network with a gain of two Taylor coefficients at its resting state."""
+    """Return the network with its gain cut after two Taylor coefficients at rest."""
     gain = reservoir.gain
     if gain.kind is not None and "degree" in gain.parameters:
-        # The function and the resting state stay; only the series is cut.
+        # The function and the resting state stay the same; only the series is cut.
         gain = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
     elif not reservoir.rest.any():
         gain = Gain.polynomial((0.0, *gain.coefficients[1:3]))
@@ -365,9 +371,10 @@ def plan_substeps(
 ) -> StepError:
     """Find a number of sub-steps, near the smallest, with an error below ``tol``.
 
-    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` sufficed at
-    another u: it is kept if it suffices here, otherwise increased. The order of the method
-    predicts how many are needed, until the measured error agrees.
+    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` is a number
+    that sufficed at another u: it is kept if it suffices here, and increased otherwise. The
+    order of the method predicts how many sub-steps are needed, until the measured error
+    agrees.
 
     Raises
     ------
@@ -392,21 +399,22 @@ def plan_substeps(
         wanted = 2.0 * n_sub
         if np.isfinite(error):
             wanted = n_sub * (error / (_MARGIN * tol)) ** (1 / _ORDER)
-        # Predictions far from the asymptotic regime are unreliable: at most eight times.
+        # Predictions far from the asymptotic regime are unreliable, so increase the number
+        # at most eightfold.
         n_next = min(8 * n_sub, max(n_sub + 1, ceil(min(wanted, 1e9))))
         if n_next > _MAX_SUBSTEPS:
             if isinstance(fine, Divergence):
                 raise fine
             raise ValueError(
-                f"`tol` = {tol:g} would take more than {_MAX_SUBSTEPS} sub-steps in each "
-                f"step of the stimulus, against an error of {error:.2g} with {n_sub}; "
+                f"`tol` = {tol:g} needs more than {_MAX_SUBSTEPS} sub-steps per step of "
+                f"the stimulus (the error is {error:.2g} with {n_sub} of them); "
                 "shorten `dt`, or raise `tol`."
             )
         n_sub = n_next
 
 
 class _Probe:
-    """The series to measure on, on the host in float64, with any number of sub-steps."""
+    """The measured series on the host in float64, run with any number of sub-steps."""
 
     def __init__(self, make: Callable[[int], Plan], X: Any, u: np.ndarray) -> None:
         self.series = tuple(probe_series(X).tolist())
@@ -415,7 +423,7 @@ class _Probe:
         self._known: dict[int, np.ndarray | Divergence] = {}
 
     def ends(self, n_sub: int) -> np.ndarray | Divergence:
-        """Return states at the ends of the steps, or where they diverge."""
+        """Return the states at the ends of the steps, or where they diverge."""
         if n_sub not in self._known:
             walk = Walk(self._make(n_sub), self._X, self._u)
             try:
@@ -425,7 +433,7 @@ class _Probe:
         return self._known[n_sub]
 
     def error(self, n_sub: int) -> float:
-        """Return the difference to halved sub-steps, see `StepError`."""
+        """Return the relative error by halved sub-steps; see `StepError`."""
         coarse, fine = self.ends(n_sub), self.ends(2 * n_sub)
         if isinstance(coarse, Divergence) or isinstance(fine, Divergence):
             return np.inf
@@ -436,7 +444,7 @@ class _Probe:
         return richardson * float(np.abs(coarse - fine).max()) / scale
 
     def is_real(self, n_sub: int, fine: Divergence) -> bool:
-        """Whether sub-steps twice as long, but short, diverge at the same place."""
+        """Return whether sub-steps twice as long, but short, diverge at the same place."""
         coarse = self.ends(n_sub)
         return (
             isinstance(coarse, Divergence)
@@ -446,12 +454,12 @@ class _Probe:
 
 
 def probe_series(X: Any) -> np.ndarray:
-    """Return indices of the series to measure on, in increasing order."""
+    """Return the indices of the series to measure on, in increasing order."""
     n_cases = X.shape[0]
     if n_cases <= _N_LARGEST + _N_OTHERS:
         return np.arange(n_cases)
     xp, norms = namespace(X), []
-    # In parts, because X may be mapped from a file larger than memory.
+    # Read X in parts, because it may be mapped from a file larger than memory.
     for part in batches(n_cases, 16.0 * X.shape[1] * X.shape[2]):
         values = check.finite_batch(X[part, ...], xp, part.start)
         norms.append(to_host(xp.sum(values * values, axis=(1, 2))))
@@ -459,7 +467,7 @@ def probe_series(X: Any) -> np.ndarray:
 
 
 def probe_of_norms(norms: np.ndarray) -> np.ndarray:
-    """Return the same indices from the squared norms of the series."""
+    """Return the same indices as `probe_series`, from the squared norms of the series."""
     if len(norms) <= _N_LARGEST + _N_OTHERS:
         return np.arange(len(norms))
     by_norm = np.argsort(norms, kind="stable")

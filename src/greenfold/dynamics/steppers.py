@@ -7,17 +7,17 @@ state, splits into a linear part and the non-linear part f of the gain, beyond i
 
 The linear part and the input, constant over a step, are integrated exactly; f enters
 through four stages. With L = −T⁻¹A, h the length of the step, and f₁ … f₄ at the stages,
-this is Krogstad's exponential Runge–Kutta method of order 4 (J. Comput. Phys. 203, 2005) in
-differences, seven products with N×N matrices instead of ten:
+this is Krogstad's exponential Runge–Kutta method of order 4 (J. Comput. Phys. 203, 2005).
+It is written in differences, which take seven products with N×N matrices instead of ten:
 
     a  = E d + k,               k = (h/2) φ₁(hL/2) T⁻¹ (W f₁ + u x),   E = exp(hL/2)
     b  = a + h φ₂(hL/2) T⁻¹W (f₂ − f₁)
-    m  = E a + k                the whole step, had f stayed at f₁
+    m  = E a + k                the whole step if f stayed at f₁
     c  = m + 2h φ₂(hL) T⁻¹W (f₃ − f₁)
     d' = m + h (2φ₂ − 4φ₃)(hL) T⁻¹W (f₂ + f₃ − 2f₁) + h (4φ₃ − φ₂)(hL) T⁻¹W (f₄ − f₁)
 
-The leaky echo state network is y' = (1 − a) y + a φ(W y + u x + b). It rests where
-y* = φ(W y* + b); with p* = W y* + b, deviations d follow exactly
+The leaky echo state network is y' = (1 − a) y + a φ(W y + u x + b). It rests at
+y* = φ(W y* + b). With p* = W y* + b, deviations d follow exactly
 
     d' = (1 − a) d + a [φ(W d + u x + p*) − φ(p*)].
 """
@@ -37,10 +37,10 @@ from ..unfolding.propagators import HasArrays, Step, doubled, norm_bound, phi_fu
 
 @dataclass(frozen=True, eq=False)
 class NonlinearPart(HasArrays):
-    """f(d) = φ(y* + d) − φ(y*) − s d, the part of a gain beyond a line at y*.
+    """The part of a gain beyond a line at y*: f(d) = φ(y* + d) − φ(y*) − s d.
 
-    ``centre`` y* and ``offset`` φ(y*) are (N,), or None for 0, which saves time; ``slope``
-    s is (N,) or a number. See `NonlinearPart.around`.
+    ``centre`` y* and ``offset`` φ(y*) have shape (N,), or are None for 0, which saves time.
+    ``slope`` s has shape (N,) or is a number. See `NonlinearPart.around`.
     """
 
     gain: Gain
@@ -52,7 +52,7 @@ class NonlinearPart(HasArrays):
     def around(
         cls, centre: np.ndarray, gain: Gain, *, keep_line: bool = False
     ) -> NonlinearPart:
-        """Make it at y* (N,) on the host; s is φ'(y*), or 0 to keep the line."""
+        """Make the part at y* (N,) on the host; s is φ'(y*), or 0 with ``keep_line``."""
         offset = np.asarray(gain(centre), dtype=np.float64)
         slope: Any = 0.0
         if not keep_line:
@@ -65,8 +65,8 @@ class NonlinearPart(HasArrays):
         return d if self.centre is None else d + self.centre
 
     def _without_line(self, value: Any, d: Any) -> Any:
-        # ``value`` comes from the user's function and may be its argument, or kept by it:
-        # never write to it.
+        # Never write to ``value``: it comes from the user's function, which may return its
+        # argument or keep the array.
         if isinstance(self.slope, float):
             if not self.slope:
                 return value if self.offset is None else value - self.offset
@@ -94,8 +94,8 @@ class NonlinearPart(HasArrays):
 class LeakyStep(Step):
     """A `Step` of an echo state network; make one with `leaky_step`.
 
-    ``W`` are the transposed weights, acting on rows from the right; ``leak`` and ``keep``
-    are a and 1 − a for each neuron, ``change`` is φ(p* + p) − φ(p*).
+    ``W`` holds the transposed weights, which act on rows from the right. ``leak`` and
+    ``keep`` are a and 1 − a for each neuron, and ``change`` is φ(p* + p) − φ(p*).
     """
 
     W: Any
@@ -103,7 +103,7 @@ class LeakyStep(Step):
     keep: Any
     change: NonlinearPart
 
-    #: A map has no length.
+    #: A step in discrete time has no length.
     reach = 0.0
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class LeakyStep(Step):
         return namespace(u).matrix_transpose(u)
 
     def input_map_pullback(self, bar: Any) -> Any:
-        """Apply the adjoint of `input_map`: (n_channels, N) to (N, n_channels)."""
+        """Apply the adjoint of `input_map`, from (n_channels, N) to (N, n_channels)."""
         return namespace(bar).matrix_transpose(bar)
 
     def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
@@ -130,7 +130,7 @@ class LeakyStep(Step):
         return ahead
 
     def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
-        """Cotangents of the state before the step and of the push."""
+        """Return the cotangents of the state before the step and of the push."""
         p_bar = bar * slopes[0]
         bar *= self.keep
         return plus_product(bar, p_bar, self.W.T), p_bar
@@ -151,9 +151,9 @@ class ExponentialStep(Step):
     """A `Step` in continuous time; make one with `exponential_step`.
 
     ``reach`` bounds ‖hL‖. The (N, N) matrices act on rows from the right, so they are
-    stored transposed: E is half a step of the linear network, F its response to a constant
-    input, P, Q2, Q3, R and S are the weights of f₁ in k, of f₂ − f₁ in b, of f₃ − f₁ in c,
-    of f₂ + f₃ − 2f₁ and of f₄ − f₁ in the result.
+    stored transposed. E is half a step of the linear network, and F is its response to a
+    constant input. P, Q2, Q3, R and S are the weights of f₁ in k, of f₂ − f₁ in b, of f₃ −
+    f₁ in c, and of f₂ + f₃ − 2f₁ and f₄ − f₁ in the result.
     """
 
     reach: float
@@ -178,7 +178,7 @@ class ExponentialStep(Step):
         return namespace(u).matrix_transpose(u) @ self.F
 
     def input_map_pullback(self, bar: Any) -> Any:
-        """Turn ``bar`` (n_channels, N) to (N, n_channels), the adjoint of `input_map`."""
+        """Apply the adjoint of `input_map`: from (n_channels, N) to (N, n_channels)."""
         xp = namespace(bar)
         return xp.astype(self.F, bar.dtype, copy=False) @ xp.matrix_transpose(bar)
 
@@ -207,7 +207,7 @@ class ExponentialStep(Step):
         return add_product(ahead, f4, self.S)
 
     def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
-        """Cotangents of the state before the step and of the push."""
+        """Return the cotangents of the state before the step and of the push."""
         at_y, at_a, at_b, at_c = slopes
         transpose = namespace(bar).matrix_transpose
         both_bar = bar @ transpose(self.R)  # of f₂ − f₁ and of f₃ − f₁
@@ -232,7 +232,7 @@ class ExponentialStep(Step):
 def exponential_step(
     weights: np.ndarray, tau: np.ndarray, f: NonlinearPart, length: float
 ) -> ExponentialStep:
-    """Compute the matrices of one (sub-)step, on the host in float64."""
+    """Return one (sub-)step with its matrices, on the host in float64."""
     rate = (length / np.asarray(tau, dtype=np.float64))[:, None]
     scaled = rate * weights  # h T⁻¹ W
     Z = scaled * f.slope - np.diag(rate[:, 0])
@@ -252,7 +252,7 @@ def exponential_step(
 
 
 def make_step(network: Any, length: float) -> LeakyStep | ExponentialStep:
-    """Make one (sub-)step of a network of either kind."""
+    """Return one (sub-)step of a network, in continuous or discrete time."""
     weights, gain, rest = network.weights, network.gain, network.rest
     if isinstance(network, EchoStateNetwork):
         return leaky_step(weights, network.leak, gain, network.bias, rest)

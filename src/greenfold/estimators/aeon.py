@@ -1,4 +1,4 @@
-"""The estimators as aeon estimators (needs ``greenfold[aeon]``)."""
+"""Adapters that turn the estimators into aeon estimators (needs ``greenfold[aeon]``)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POOLED = {"capability:missing_values": True, "algorithm_type": "convolution"}
 class Adapter:
     """A mixin that fits the estimator ``wraps`` and keeps it as the attribute ``fitted``.
 
-    The class has the parameters of the estimator, with aeon's default 1 of ``n_jobs``.
+    The class has the parameters of the estimator; ``n_jobs`` is 1 by default, as in aeon.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -98,9 +98,9 @@ class AeonReservoirClassifier(
 ):
     """`ReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    ``classifier_`` is the fitted one. Series have shape (n_cases, n_channels,
-    n_timepoints), or are a list of (n_channels, n_timepoints) arrays of any length, aligned
-    at their ends.
+    ``classifier_`` is the fitted `ReservoirClassifier`. Series are an array (n_cases,
+    n_channels, n_timepoints), or a list of (n_channels, n_timepoints) arrays of any length,
+    which are aligned at their ends.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class AeonPooledReservoirClassifier(
 ):
     """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    ``classifier_`` is the fitted one.
+    ``classifier_`` is the fitted `PooledReservoirClassifier`.
 
     Examples
     --------
@@ -138,7 +138,10 @@ class AeonPooledReservoirClassifier(
 class AeonPooledReservoirRegressor(
     Adapter, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
 ):
-    """`PooledReservoirRegressor` as an aeon regressor; ``regressor_`` is the fitted one."""
+    """`PooledReservoirRegressor` as an aeon regressor, with the same parameters.
+
+    ``regressor_`` is the fitted `PooledReservoirRegressor`.
+    """
 
     _tags: ClassVar[dict[str, Any]] = _POOLED
 
@@ -146,7 +149,10 @@ class AeonPooledReservoirRegressor(
 class AeonReservoirFeatures(
     Adapter, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
 ):
-    """`ReservoirFeatures` as an aeon transformer; ``features_`` is the fitted one."""
+    """`ReservoirFeatures` as an aeon transformer, with the same parameters.
+
+    ``features_`` is the fitted `ReservoirFeatures`.
+    """
 
     _tags: ClassVar[dict[str, Any]] = {
         **_POOLED,
@@ -161,9 +167,9 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     Parameters
     ----------
     horizon : int
-        Steps ahead that ``predict`` forecasts, in closed loop.
+        Number of steps ahead that ``predict`` forecasts in closed loop.
     n_neurons, input_weights, max_iter, search, random_state
-        See `ReservoirForecaster`; ``forecaster_`` is the fitted one.
+        See `ReservoirForecaster`; ``forecaster_`` is the fitted `ReservoirForecaster`.
 
     Examples
     --------
@@ -206,9 +212,9 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     def iterative_forecast(
         self, y: Any, prediction_horizon: int, exog: Any = None, *, future_exog: Any = None
     ) -> np.ndarray:
-        """Fit once and forecast (prediction_horizon,) in closed loop."""
+        """Fit once and return a closed-loop forecast (prediction_horizon,)."""
         if exog is not None or future_exog is not None:
-            raise ValueError("`exog` must be None; ReservoirForecaster accepts it.")
+            raise ValueError("`exog` must be None; use ReservoirForecaster to pass it.")
         self.fit(y)
         return self.forecaster_.forecast(prediction_horizon)
 

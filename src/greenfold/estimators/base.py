@@ -1,4 +1,4 @@
-"""What all estimators share: checked parameters, the network, the file format."""
+"""Shared parts of all estimators: parameter checks, the network, the file format."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from ..systems import Network
 
 
 class Number(Interval):
-    """Numbers of an interval; truth values do not count as numbers."""
+    """A constraint for numbers in an interval; booleans do not count as numbers."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether ``val`` is one of them."""
+        """Return whether ``val`` is such a number."""
         return not isinstance(val, bool | np.bool_) and super().is_satisfied_by(val)
 
 
 class FiniteArray(Options):
-    """Arrays of finite numbers with one of the numbers of axes ``ndim``."""
+    """A constraint for arrays of finite numbers with ``ndim`` axes; several are allowed."""
 
     def __init__(self, wanted: str, *ndim: int, square: bool = False) -> None:
         super().__init__(object, set())
         self.wanted, self.ndim, self.square = wanted, ndim, square
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether ``val`` is one of them."""
+        """Return whether ``val`` is such an array."""
         if val is None or isinstance(val, str | np.ma.MaskedArray):
             return False
         try:
@@ -71,7 +71,7 @@ NOT_NEGATIVE = Number(Real, 0, 1e100, closed="both")
 COUNT = Number(Integral, 1, None, closed="left")
 N_JOBS = [None, COUNT, Number(Integral, None, -1, closed="right")]
 CLASS_WEIGHT = [None, StrOptions({"balanced"}), dict]
-#: Constraints of a network with an input projection.
+#: Constraints on the parameters of a network with an input projection.
 NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     "input_projection": [
         StrOptions({"optimal", "random"}),
@@ -93,7 +93,7 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def check_constraints(estimator: Any) -> None:
-    """Refuse parameters that violate scikit-learn's constraints, with plain numbers."""
+    """Check the parameters by scikit-learn's constraints; errors show plain numbers."""
     given = estimator.get_params(deep=False)
     wish, continuous = given.get("reservoir"), hasattr(estimator, "duration")
     node = type(wish).__module__.startswith("reservoirpy")
@@ -102,7 +102,7 @@ def check_constraints(estimator: Any) -> None:
         other = "greenfold.SequenceRegressor, ReservoirForecaster and optimize accept it"
         if node:
             other = "greenfold.reservoirpy.solve_sequence and solve_input solve its weights"
-        got = f"got a {'node' if node else type(wish).__name__}, in discrete time"
+        got = f"got a {'node' if node else type(wish).__name__} in discrete time"
         raise InvalidParameterError(f"{why}; {got}. {other}.")
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
     validate_parameter_constraints(
@@ -111,13 +111,14 @@ def check_constraints(estimator: Any) -> None:
 
 
 class SeriesEstimator(Saved, BaseEstimator):
-    """An estimator of time series: its tags, and how it refuses a parameter."""
+    """A base class for estimators of time series, with tags and parameter checks."""
 
-    #: scikit-learn's constraints of each parameter.
+    #: scikit-learn's constraints on each parameter.
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     n_features_in_: int
     n_channels_in_: int
-    #: Whether it was fitted on series of unequal length, and whether it always takes them.
+    #: Whether this estimator was fitted on series of unequal length, and whether its class
+    #: accepts them after any fit.
     _any_length: bool = False
     _takes_any_length: ClassVar[bool] = False
 
@@ -130,7 +131,7 @@ class SeriesEstimator(Saved, BaseEstimator):
         check_constraints(self)
 
     def _refuse(self, name: str, wanted: str) -> None:
-        """Refuse a parameter in scikit-learn's wording."""
+        """Raise an error for a parameter, in scikit-learn's wording."""
         raise InvalidParameterError(
             f"The {name!r} parameter of {type(self).__name__} must be {wanted}. "
             f"Got {getattr(self, name)!r} instead."
@@ -153,23 +154,26 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
             self._refuse("class_weight", wanted)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
-        """Set the classes, and return the class of each series."""
+        """Set the classes, and return the class index of each series."""
         self.classes_, codes = np.unique(y, return_inverse=True)
-        why = "cannot tell classes apart in data with one class: y holds"
-        only = f"{type(self).__name__} {why} {self.classes_.tolist()[0]!r} only."
+        why = "needs at least two classes, but y holds only one class:"
+        only = f"{type(self).__name__} {why} {self.classes_.tolist()[0]!r}."
         check.require(len(self.classes_) > 1, only)
         return codes
 
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
-        """Class labels (n_cases,)."""
+        """Return the predicted class labels (n_cases,)."""
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[index]
 
 
 def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Weight of one series of each class; ``counts`` are numbers or weights of series."""
+    """Return the weight of one series of each class.
+
+    ``counts`` holds the number of series of each class, or their total weight.
+    """
     wish = estimator.class_weight
     if wish is None:
         return np.ones(len(classes))
@@ -177,30 +181,30 @@ def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np
         return counts.sum() / (len(classes) * np.where(counts > 0, counts, 1.0))
     known = classes.tolist()
     if not set(wish) <= set(known):
-        estimator._refuse("class_weight", f"keyed by labels among {sorted(known)}")
+        estimator._refuse("class_weight", f"keyed by labels in y, {sorted(known)}")
     return moderate(np.array([float(wish.get(label, 1.0)) for label in known]))
 
 
 def moderate(weights: np.ndarray) -> np.ndarray:
-    """Weights, divided by the largest if they are too large or small to be counts."""
+    """Return the weights, divided by the largest if it is below 1e-6 or above 1e6."""
     largest = weights.max()
     return weights if 1e-6 <= largest <= 1e6 else weights / largest
 
 
 class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
-    """A regressor of one target or several."""
+    """A base class for regressors of one or several targets."""
 
     #: Whether the targets had shape (n_cases,).
     _flat: bool
     predict: Callable[[Any], np.ndarray]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions for ``X`` against ``y``; 1 is best."""
+        """Return R² of the predictions for ``X`` against ``y``; 1 is best."""
         return r_squared(np.asarray(y), self.predict(X), sample_weight)
 
 
 def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> float:
-    """Mean R² over the targets, each in a unit whose square does not overflow."""
+    """Return the mean R² over the targets, in units whose squares do not overflow."""
     truth = check.host_array(truth, "y", ndim=(1, 2))
     unit = exponent(truth, 0)
     scaled = np.ldexp(truth, -unit), np.ldexp(predicted, -unit)
@@ -213,7 +217,7 @@ def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> 
 def make_network(
     estimator: Any, rng: np.random.Generator, tau: float, gain: Gain | None = None
 ) -> Any:
-    """Return the network given as ``reservoir``, or draw one."""
+    """Return the network given as ``reservoir``, or draw a random network."""
     given = estimator.reservoir
     if isinstance(given, Network):
         name = type(estimator).__name__
@@ -221,7 +225,7 @@ def make_network(
             exact = 'order="exact" solves through the non-linear network'
             if not hasattr(estimator, "order"):
                 exact = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
-            linear = "is not linear, and is linearised at rest"
+            linear = "is not linear, so it is linearised at rest"
             what = f"The gain of the 'reservoir' of {name} {linear}; {exact}."
             warnings.warn(what, UserWarning, stacklevel=5)
         return given
@@ -244,7 +248,7 @@ def make_network(
 def fixed_input(
     estimator: Any, rng: np.random.Generator, n_neurons: int, n_channels: int
 ) -> np.ndarray | None:
-    """The input projection (n_neurons, n_channels) if drawn or given, else None."""
+    """Return the input projection (n_neurons, n_channels) if drawn or given, else None."""
     wish = estimator.input_projection
     if isinstance(wish, str):
         if wish != "random":
@@ -269,9 +273,10 @@ class Unset(codec.Maybe):
 def describe_fitted(
     cls: Any, finish: Callable[[Any], None], /, **attributes: Field
 ) -> None:
-    """Describe the attributes of a fitted estimator, in addition to the common ones.
+    """Describe the attributes to save of a fitted estimator, besides the common ones.
 
-    ``finish`` checks what was read as a whole, and sets attributes that depend on it.
+    ``finish`` checks that the loaded attributes fit together, and sets those that follow
+    from them.
     """
 
     def take(estimator: Any) -> dict[str, Any]:
@@ -299,7 +304,7 @@ def describe_fitted(
 
 
 class _Parameters(Field):
-    """Parameters of an estimator, from which it is made; whole numbers define lengths."""
+    """The parameters that create an estimator; integer parameters define lengths."""
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
@@ -342,7 +347,7 @@ class Labels(Field):
     """Distinct labels, which define the lengths ``classes`` and ``scores``."""
 
     def pack(self, value: np.ndarray, name: str, arrays: Arrays) -> dict[str, Any]:
-        """JSON of the labels: numbers, truth values or text."""
+        """Return JSON of the labels, which are numbers, booleans or text."""
         objects = value.dtype.kind == "O"
         kinds = sorted({type(label).__name__ for label in value})
         text = not objects or all(isinstance(label, str) for label in value)
@@ -352,7 +357,7 @@ class Labels(Field):
         return {**packed, "objects": objects}
 
     def unpack(self, told: Any, name: str, stored: Stored) -> np.ndarray:
-        """The labels, checked."""
+        """Return the labels after checking them."""
         labels = stored.array(told, name)
         n = stored.length("classes", len(labels))
         stored.length("scores", 1 if n == 2 else n)

@@ -1,7 +1,7 @@
-"""Estimators as ONNX graphs, for use without greenfold (``greenfold[onnx]``).
+"""Export of estimators as ONNX graphs, for use without greenfold (``greenfold[onnx]``).
 
-A prediction is computed once on arrays that record every operation as a graph. They support
-only the operators and functions that predictions use.
+A prediction runs once on arrays that record every operation in a graph. These arrays
+support only the operators and functions that predictions use.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _LABELS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
 
 
 class Traced(NDArrayOperatorsMixin):
-    """An array of a graph; values known at build time stay in NumPy.
+    """An array in a graph; values known at build time stay NumPy arrays.
 
-    ``array`` holds no cases and only gives shape and type, which NumPy derives.
+    ``array`` holds no cases; NumPy derives the shape and type of each result from it.
     """
 
     device = "cpu"
@@ -69,7 +69,7 @@ class Traced(NDArrayOperatorsMixin):
         return self.graph.apply(ufunc, _OPERATORS[ufunc], inputs)
 
     def __getitem__(self, key: Any) -> Traced:
-        """Slices of step one, integers, None and one ellipsis."""
+        """Index by slices of step one, integers, None and one ellipsis."""
         # An integer is a slice of one, whose axis is dropped at the end.
         axes = [
             slice(k, k + 1 or None) if isinstance(k, int) else k
@@ -117,7 +117,7 @@ class Graph:
         return self.onnx.helper.make_tensor_value_info(name, kind, shape)
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str) -> Traced:
-        """Add an input (n_cases, *shape) of the graph."""
+        """Add an input (n_cases, *shape) to the graph."""
         none = np.zeros((0, *shape), dtype)
         self.inputs.append(self._value(name, none))
         return Traced(self, none, name)
@@ -141,7 +141,7 @@ class Graph:
     def node(
         self, operator: str, *inputs: Any, result: np.ndarray, **attributes: Any
     ) -> Traced:
-        """Add an operation with a result of this shape and type."""
+        """Add an operation; ``result`` gives the shape and type of its output."""
         name, names = f"n{len(self.nodes)}", [self._name(one) for one in inputs]
         self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
         return Traced(self, result, name)
@@ -149,7 +149,7 @@ class Graph:
     def apply(
         self, function: Any, operator: str, inputs: Any, *more: Any, **attributes: Any
     ) -> Any:
-        """Apply a function of arrays and numbers, with the operator that computes it.
+        """Apply a function to arrays and numbers; record the operator that computes it.
 
         ``more`` are further inputs of the operator.
         """
@@ -167,7 +167,7 @@ class Graph:
         return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
 
     def write(self, path: str | Path | None) -> Any:
-        """Return the checked ONNX model, and write it if there is a path."""
+        """Return the checked ONNX model, and write it to ``path`` if given."""
         helper = self.onnx.helper
         parts = self.nodes, "greenfold", self.inputs, self.outputs, self.constants
         model = helper.make_model(
@@ -240,7 +240,7 @@ class Graph:
         return self.full_like(x, 1)
 
     def zeros_like(self, x: Traced) -> Traced:
-        # It is concatenated, so it needs the full shape.
+        # The result is concatenated, so it needs the full shape.
         return x * 0
 
     def isnan(self, x: Traced) -> None:
@@ -256,9 +256,10 @@ def export(
     dtype: str,
     compute: Callable[[Graph, Traced], None],
 ) -> Any:
-    """Make the graph whose outputs ``compute(graph, X)`` sets, and write it to ``path``.
+    """Return a graph with the outputs that ``compute(graph, X)`` sets.
 
-    The input ``X`` reaches it as (n_cases, n_channels, n_steps).
+    ``compute`` receives ``X`` as (n_cases, n_channels, n_steps). If ``path`` is given, the
+    graph is also written to it.
     """
     graph = new_graph(estimator, dtype)
     shape = estimator.n_channels_in_, estimator.n_features_in_
@@ -268,7 +269,7 @@ def export(
 
 
 def new_graph(estimator: Any, dtype: str) -> Graph:
-    """Make an empty graph for a fitted estimator."""
+    """Return an empty graph for a fitted estimator."""
     with check.needs("to_onnx", "onnx"):
         import onnx
     check_is_fitted(estimator)
@@ -283,7 +284,7 @@ def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> N
     decision = scores[:, 0] if two else scores
     graph.output("decision", decision)
     if two:
-        # In a tie the first class wins, as everywhere.
+        # In a tie the first class wins, as in `predict`.
         index = graph.cast(decision > 0, np.int64)
     else:
         best = scores.array.argmax(1)

@@ -1,4 +1,4 @@
-"""A regressor with a linear reservoir and an input projection solved for the targets."""
+"""A regressor with a linear reservoir whose input projection is solved for the targets."""
 
 from __future__ import annotations
 
@@ -31,38 +31,40 @@ from .series import read_targets, read_values
 
 #: Penalties to compare by leave-one-out, for states of inputs of unit power.
 _RIDGES = np.geomspace(1e-8, 1e1, 19)
-#: Number of rounds of u and penalty, each solved for the other.
+#: Number of rounds that solve for u, then choose the penalty.
 _ROUNDS = 3
 
 
 class ReservoirRegressor(SeriesRegressor, kind="regressor"):
-    """Predict numbers from series with a linear reservoir and a solved input projection.
+    """A regressor that predicts numbers from series and solves for the input projection.
 
-    One input projection serves all targets, as on a device; a bound tells you what any
-    other could reach. The fitted reservoir predicts with one kernel per target.
+    One input projection serves all targets, as on a device; a bound tells you how well any
+    other projection could do. The fitted linear reservoir predicts with one kernel per
+    target.
 
     Parameters
     ----------
     input_projection : {"optimal", "random"} or array_like, default "optimal"
-        Solved for the targets, drawn, or given as (n_neurons,) or (n_neurons, n_channels).
+        "optimal" solves for u and "random" draws it. An array (n_neurons,) or (n_neurons,
+        n_channels) is used as u, scaled to unit norm.
     n_neurons, g, tau, duration, reservoir
-        As in `ReservoirClassifier`; networks are used at linear order.
+        As in `ReservoirClassifier`; the network is used at linear order.
     ridge : float or "loo", default "loo"
         Penalty on the readouts, for inputs of unit power; "loo" chooses it by
         leave-one-out.
     readout_noise : float, default 0.0
-        Standard deviation of the noise on each state when it is read, in the same unit. Its
-        square is the smallest penalty.
+        Standard deviation of the noise on each state when it is read, for inputs of unit
+        power. Its square is the smallest penalty.
     random_state : int, RandomState or None, default None
-        Draws the network and the starts.
+        Seed of the network and the starts.
     verbose : bool, default False
-        Show how far a fit is, where stderr is a terminal.
+        Show the progress of a fit if stderr is a terminal.
 
     Attributes
     ----------
     reservoir_ : Reservoir
     projections_ : RegressionProjections
-        u, the readouts V for targets in units of their deviation, and the bound.
+        u, the bound, and the readouts V for targets in units of their deviation.
     kernel_ : ndarray (n_targets, n_channels · n_steps)
         Predictions are ``X.reshape(n, -1) @ kernel_.T + intercept_``.
     intercept_ : ndarray (n_targets,)
@@ -128,7 +130,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
         table = targets.reshape(len(targets), -1)
-        # Powers of two are exact, and no square overflows.
+        # Scaling by powers of two is exact, and then no square overflows.
         size, own = exponent(series), exponent(table, 0)
         series, table = np.ldexp(series, -size), np.ldexp(table, -own)
         random = check_random_state(self.random_state)
@@ -190,7 +192,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         return unfold(self.reservoir_, n_steps=self.n_features_in_, dt=dt)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # A fit sets this last.
+        # A fit sets `intercept_` last.
         return hasattr(self, "intercept_")
 
     @with_few_threads(rows_to_read)

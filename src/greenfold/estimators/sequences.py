@@ -42,21 +42,21 @@ from .onnx import new_graph
 
 #: Penalties to try, in the squared unit of the states.
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
-#: Penalty for solving the input weights, until one is chosen.
+#: Penalty used to solve for the input weights, before "auto" chooses one for the readout.
 _SOLVING_RIDGE = 1e-11
-#: Share by which a longer washout may change the loss; see `_solve`.
+#: Relative change of the loss that a longer washout may cause; see `_solve`.
 _WASHOUT_ERROR = 0.05
-#: Number of steps of a stream to hold at a time.
+#: Number of steps of a stream to hold in memory at a time.
 _CHUNK = 4096
-#: Smallest number of steps after which recursive least squares restart.
+#: Smallest number of steps after which recursive least squares restarts.
 _LEAST_BLOCK = 64
 #: Number of blocks of a series that are held out in turn.
 _N_BLOCKS = 3
-#: Number of closed loops on a held-out block.
+#: Number of closed loops to start on a held-out block.
 _N_STARTS = 16
 #: A forecast is valid until its error passes this many deviations of the series.
 VALID = 0.4
-#: A closed loop this many times beyond the largest deviation in training has diverged.
+#: A closed loop has diverged beyond this many times the largest deviation in training.
 _DIVERGED = 10.0
 _FROM_ZERO = Number(Integral, 0, None, closed="left")
 #: Settings that a search chooses from.
@@ -89,8 +89,8 @@ class Scale:
         deviation = (rows / peak - mean).std(0)
         constant = np.flatnonzero(deviation <= 1e-12)
         what = "varies by less than 1e-12 of its size, so there is nothing to learn from it"
-        cure = "pass one that varies, or subtract its mean first"
-        check.require(len(constant) < len(peak), f"`{name}` {what}, {cure}.")
+        cure = "pass data that vary, or subtract the mean first"
+        check.require(len(constant) < len(peak), f"`{name}` {what}; {cure}.")
         if len(constant):
             kept = f"channel {', '.join(map(str, constant))}; it is not scaled"
             warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=6)
@@ -117,7 +117,7 @@ class Scale:
 
 @dataclass(eq=False)
 class Readout:
-    """Sums that give ridge readouts, for one or many penalties.
+    """Sums over rows, which give ridge readouts for one or many penalties.
 
     Features and targets are centred at their means, so the intercept is not penalised.
     """
@@ -131,7 +131,7 @@ class Readout:
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Readout:
-        """Make sums without rows."""
+        """Return sums over no rows."""
         size = n_features + n_targets
         return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
@@ -149,7 +149,7 @@ class Readout:
         return other.add(features, targets, -1)
 
     def discount(self, features: Any, targets: Any, forgetting: float) -> None:
-        """Add rows one by one, each reducing the weight of all earlier ones."""
+        """Add rows one by one; each row reduces the weight of all earlier rows."""
         both = np.hstack([features, targets])
         weights = forgetting ** np.arange(len(both))[::-1]
         kept = forgetting ** len(both)
@@ -160,8 +160,8 @@ class Readout:
     def recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
         """Return (Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
 
-        Λ is the penalty of the fitted rows: rows added one by one do not change it, and
-        rows that are forgotten do not reduce it.
+        Λ is the penalty of the fitted rows. Rows added one by one do not change it, and
+        forgotten rows do not reduce it.
         """
         k = self.n_features
         A = np.empty((k + 1, k + 1))
@@ -175,12 +175,15 @@ class Readout:
         return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
     def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return V (n_ridges, n_features, n_targets), intercepts (n_ridges, n_targets)."""
+        """Return V (n_ridges, n_features, n_targets) and the intercepts.
+
+        The intercepts have shape (n_ridges, n_targets).
+        """
         mean, k = self.sums / self.n, self.n_features
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
         along = vectors.T @ covariance[:k, k:]
-        # Directions below the rounding of the sums are unknown at any penalty.
+        # The sums do not determine directions below their rounding error, at any penalty.
         sizes = np.maximum(sizes, 0.0)
         least = 1e-15 * max(float(sizes[-1]), 1e-300)
         factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
@@ -205,11 +208,12 @@ class _Driven:
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
-    """Return how many steps forecasts stay close to the true series.
+    """Return the number of steps for which forecasts stay close to the true series.
 
-    That is the first step with a root mean squared error over the channels, the last axis,
-    above 0.4 deviations (``spread``, one or one per channel); n_steps if there is none. The
-    first axis is time; a second one, of many forecasts, is kept.
+    This is the index of the first step whose root mean squared error over the channels, the
+    last axis, exceeds 0.4 deviations, or n_steps if there is no such step. ``spread`` is
+    the deviation, one number or one per channel. The first axis is time; a second axis, of
+    many forecasts, is kept.
     """
     error = (np.asarray(predicted) - np.asarray(truth)) / spread
     wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN counts as wrong
@@ -218,7 +222,7 @@ def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> 
 
 
 class _SequenceEstimator(codec.Saved, BaseEstimator):
-    """Common part of both estimators: draw, solve the input weights, fit the readout."""
+    """A base class that draws a network, solves for input weights and fits the readout."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neurons": [COUNT],
@@ -298,7 +302,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self._sees = bool(self.see_input)
         if self.washout != "auto":
             longest = max(map(len, targets))
-            wanted = f"be longer than the washout of {self.washout} samples by two"
+            wanted = f"be at least two samples longer than the washout of {self.washout}"
             enough = longest >= int(self.washout) + 2
             check.must(enough, self._given_name, wanted, longest)
         setting = {name: getattr(self, name) for name in GRID}
@@ -314,7 +318,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self._fit_readout(inputs, targets)
 
     def _drawn(self, setting: dict[str, Any], n_channels: int, seed: int) -> DrivenNetwork:
-        """Draw a network in the usual way, with its input weights."""
+        """Return a network with random input weights; draw the network if none is given."""
         rng, network = np.random.default_rng(seed), self.reservoir
         if network is None:
             own = {name: setting[name] for name in ("leak", "spectral_radius")}
@@ -327,22 +331,22 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return DrivenNetwork(network, weights, bias, float(self.dt))
 
     def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
-        """Return the given input weights, with or without a last column for the bias."""
+        """Return the network with the given input weights, and a bias if they hold one."""
         n = drawn.n_neurons
         given = check.host_array(self.input_weights, "input_weights", ndim=(1, 2))
         given = given.reshape(len(given), -1)
-        wanted = f"have shape ({n}, {n_channels}), or one column more for a bias"
+        wanted = f"have shape ({n}, {n_channels}), or one more column for a bias"
         shapes = ((n, n_channels), (n, n_channels + 1))
         check.must(given.shape in shapes, "input_weights", wanted, f"shape {given.shape}")
         some = given[:, :n_channels].any()
-        check.must(some, "input_weights", "have non-zero weights of inputs", "zeros only")
+        check.must(some, "input_weights", "have non-zero weights for inputs", "only zeros")
         bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
     def _problem(
         self, network: Any, inputs: list, targets: list, scale: float, washout: int
     ) -> SequenceProblem:
-        """Return the loss of projections of norm ``scale``, read after a washout."""
+        """Return the problem of solving for u of norm ``scale``, read after a washout."""
         task = SequenceTask.from_sequences(
             [scale * one for one in inputs],
             targets,
@@ -359,7 +363,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return washout if self.washout == "auto" else int(self.washout)
 
     def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
-        """Solve for the smallest one-step error, at the norm of the drawn weights."""
+        """Solve for the input weights with the smallest error, at the norm of the drawn."""
         u = np.column_stack([drawn.weights, drawn.bias])
         scale = float(np.linalg.norm(u))
         u /= scale
@@ -371,8 +375,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             weights, bias = scale * u[:, :-1], scale * u[:, -1]
             return DrivenNetwork(drawn.network, weights, bias, drawn.dt, n_sub)
 
-        # The memory depends on the solved weights: if the washout became too short for
-        # them, the ascent continues with a longer one.
+        # The memory depends on the solved weights. If the washout is too short for them,
+        # the ascent continues with a longer washout.
         left = int(self.max_iter)
         while True:
             problem = self._problem(*given, washout)
@@ -414,8 +418,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         sums = Readout.empty(features[0].shape[1], targets[0].shape[1])
         for rows, y in zip(features, targets, strict=True):
             sums.add(rows[skipped:], y[skipped:])
-        wanted = f"be longer than {skipped} samples, the washout"
-        got = f"{len(longest)}, pass a longer sequence or washout=0"
+        wanted = f"be longer than the washout of {skipped} samples"
+        got = f"{len(longest)}; pass a longer sequence or washout=0"
         check.must(sums.n >= 2, self._given_name, wanted, got)
         return _Driven(network, inputs, targets, features, sums, skipped, memory)
 
@@ -432,8 +436,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.state_ = run.features[self._latest][-1, : self.driven_.n_neurons].copy()
         if self.washout == "auto" and run.memory > run.skipped:
             what = f"the network remembers more than {run.skipped} samples, a quarter of "
-            what += f"the longest of `{self._given_name}`, so results depend on where they "
-            what += "begin; use longer series, a larger `leak` or a smaller "
+            what += f"the longest sequence in `{self._given_name}`, so results depend on "
+            what += "where they begin; use longer sequences, a larger `leak` or a smaller "
             warnings.warn(f"{what}`spectral_radius`.", UserWarning, stacklevel=6)
         errors = [
             y[run.skipped :] - self._read_features(rows[run.skipped :])
@@ -442,16 +446,18 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
 
     def _last_long(self, lengths: list[int]) -> int:
-        """Return the last sequence longer than the washout; warn about shorter ones."""
+        """Return the index of the last sequence longer than the washout.
+
+        Warn if there are shorter sequences.
+        """
         long = [index for index, n in enumerate(lengths) if n > self.washout_]
-        wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
-        check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
+        wanted = f"hold a sequence of more than {self.washout_} steps (the washout)"
+        check.must(long, self._given_name, wanted, f"at most {max(lengths)} steps")
         if len(long) < len(lengths):
-            what = f"{len(lengths) - len(long)} of {len(lengths)} sequences that are "
-            what += (
-                f"shorter than the washout of {self.washout_} samples; they are not used"
-            )
-            warnings.warn(f"`{self._given_name}` has {what}.", UserWarning, stacklevel=4)
+            what = f"{len(lengths) - len(long)} of {len(lengths)} sequences in "
+            what += f"`{self._given_name}` are shorter than the washout of "
+            what += f"{self.washout_} samples, so they are not used."
+            warnings.warn(what, UserWarning, stacklevel=4)
         return long[-1]
 
     def _solve_readout(self) -> None:
@@ -467,7 +473,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         """Return the setting whose *drawn* network does best on held-out blocks."""
         every = list(itertools.product(*GRID.values()))
         order = np.random.default_rng([seed, 1]).permutation(len(every))
-        # A given network has its own leak and radius.
+        # A given network has its own leak and spectral radius.
         own = () if self.reservoir is None else ("spectral_radius", "leak")
         fixed = {name: setting[name] for name in own}
         tried = (dict(zip(GRID, every[i], strict=True)) | fixed for i in order)
@@ -488,7 +494,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             held = run.features[index][part], run.targets[index][part]
             V, c = run.sums.without(*held).solve(RIDGES)
             scores += self._judge(run, index, part, V, c)
-        # The largest penalty among equals.
+        # Among equal scores, take the largest penalty.
         best = len(scores) - 1 - int(np.argmax(scores[::-1]))
         return float(scores[best]), float(RIDGES[best])
 
@@ -508,7 +514,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     #: Index of the last learnt sequence that was long enough to continue from.
     _latest: int
     _given_name: ClassVar[str] = "x"
-    #: The input of a filter often varies fast; series for forecasts are smooth.
+    #: Default leak. The input of a filter often varies fast; series to forecast are smooth.
     _leak: ClassVar[float] = 1.0
 
     def _checked(self, value: Any, name: str, width: int) -> list[np.ndarray]:
@@ -528,19 +534,22 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return made[..., 0] if self._flat else made
 
     def to_onnx(self, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
-        """Export one step as an ONNX graph (needs ``greenfold[onnx]``), also to ``path``.
+        """Export one step as an ONNX graph (needs ``greenfold[onnx]``).
+
+        If you pass a ``path``, the graph is also written to it.
 
         Returns
         -------
         onnx.ModelProto
-            Inputs ``state`` (n_cases, n_neurons), zeros at rest, and ``x`` (n_cases,
-            n_inputs) in the units of ``fit``; outputs ``next_state`` and ``prediction``
-            (n_cases, n_targets), all of ``dtype`` "float64" or "float32". Feed
-            ``next_state`` back with the next input, and the prediction for a forecast.
+            The inputs are ``state`` (n_cases, n_neurons), zeros at rest, and ``x``
+            (n_cases, n_inputs) in the units of ``fit``. The outputs are ``next_state`` and
+            ``prediction`` (n_cases, n_targets). All are of ``dtype`` "float64" or
+            "float32". Pass ``next_state`` as the next ``state`` and, for a forecast, the
+            prediction as the next ``x``.
         """
         graph = new_graph(self, dtype)
         network = self.driven_.network
-        why = "which has no graph of one step; use an EchoStateNetwork to export it"
+        why = "so it has no graph of one step; export needs an EchoStateNetwork"
         discrete, here = isinstance(network, EchoStateNetwork), "runs in continuous time"
         check.require(discrete, f"`reservoir` {here}, {why}.", TypeError)
         mean, deviation = self._x_scale.mean, self._x_scale.deviation
@@ -568,7 +577,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
 
     @property
     def input_weights_(self) -> np.ndarray:
-        """Input weights in units of the scaled series, with the bias as last column."""
+        """Input weights for the scaled series, with the bias as the last column."""
         return np.column_stack([self.driven_.weights, self.driven_.bias])
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -577,7 +586,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     # Updates
 
     def _stream(self, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return readout values along inputs, and the final state, in constant memory."""
+        """Return the readout value at each step and the final state, in constant memory."""
         found = np.empty((len(x), len(self.intercept_)))
         for start in range(0, len(x), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -587,7 +596,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return found, state
 
     def _add(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
-        """Add sequences to the readout; the input weights stay."""
+        """Add sequences to the readout; the input weights do not change."""
         self._latest = self._last_long([len(one) for one in targets])
         for index, (x, y) in enumerate(zip(inputs, targets, strict=True)):
             rows = self._rows(self.driven_, x)
@@ -605,8 +614,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         features = self._features(states, x)
         made, block = np.empty_like(y), max(features.shape[1], _LEAST_BLOCK)
         for start in range(0, len(x), block):
-            # Restart from the sums: rounding, and the forgotten part of the penalty, would
-            # grow without end along directions that are not excited.
+            # Restart from the sums. Otherwise rounding errors and the forgotten part of the
+            # penalty would grow without bound along directions that are not excited.
             P, theta = self._sums.recursion(self.ridge_)
             part = slice(start, start + block)
             for index, row in enumerate(features[part], start):
@@ -625,47 +634,50 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
 
 
 class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regressor"):
-    """Map one sequence to another, with solved input weights.
+    """A regressor that maps one sequence to another, with solved input weights.
 
-    The input sequence drives a network, and ridge regression reads it at every step.
-    Usually the input weights are drawn; here quasi-Newton steps through the network itself
-    solve them and the bias for the smallest error with the best readout. For a linear
-    network the optimum comes with its certificate (``projections_``).
+    The input sequence drives a network, and ridge regression reads its states at every
+    step. Input weights are usually drawn at random. Here, quasi-Newton steps through the
+    network itself find the input weights and bias with the smallest error for the best
+    readout. For a linear network, the optimum comes with a certificate (``projections_``).
 
     Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list is
-    fitted as several sequences, each starting at rest. They are centred and scaled inside.
+    fitted as several sequences, each starting at rest. The estimator centres and scales
+    sequences internally.
 
     Parameters
     ----------
     n_neurons : int
     input_weights : {"solved", "random"} or array_like (n_neurons, n_channels)
-        "random" is the usual practice, for comparison. An array may have one more column,
-        the bias.
+        "solved" finds the weights with the smallest error. "random" draws them, as is usual
+        practice, for comparison. An array may have one more column, the bias.
     spectral_radius, leak : float
         Parameters of the drawn echo state network, which has ten connections per neuron.
         The leak is 1 by default.
     input_scale, bias_scale : float
-        Input weights and bias are drawn from −scale to scale. Solved ones have their norm.
+        Input weights and bias are drawn from −scale to scale. Solved weights have the norm
+        of the drawn weights.
     reservoir : Reservoir or EchoStateNetwork, optional
         Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then ignored.
     dt : float
-        Time between samples in the unit of ``reservoir.tau``, in continuous time.
+        Time between samples in the unit of ``reservoir.tau``, for networks in continuous
+        time.
     ridge : float or "auto"
         Penalty on the readout, in the squared unit of the states; "auto" chooses it on
         held-out blocks of the sequence.
     washout : int or "auto"
-        Samples at the start of each sequence that are not fitted. "auto" measures how long
-        the network remembers its start.
+        Number of samples at the start of each sequence that are not fitted. "auto" measures
+        how long the network remembers its start.
     see_input : bool
         Let the readout see the input as well as the states.
     max_iter : int
-        Number of evaluations for solving the input weights.
+        Maximum number of evaluations to solve for the input weights.
     search : int
         Number of settings of spectral radius, input scale, leak and bias scale to try
-        first, on held-out blocks with drawn input weights. 0 uses the given ones.
+        first, on held-out blocks with drawn input weights. 0 uses the given settings.
     random_state : int, RandomState or None
     verbose : bool, default False
-        Show how far a fit is, with its error so far, where stderr is a terminal.
+        Show the progress of a fit, with its current error, if stderr is a terminal.
 
     Attributes
     ----------
@@ -676,7 +688,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     readout_, intercept_ : ndarray (n_features, n_targets) and (n_targets,)
         Both for targets in units of their deviation.
     ridge_, score_, washout_
-        The penalty and its score on held-out blocks, if it was chosen; the washout.
+        The penalty, its score on held-out blocks if "auto" chose it, and the washout.
     state_ : ndarray (n_neurons,)
         The state at the end of the last sequence learnt.
     loss_ : float
@@ -684,7 +696,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     residual_ : ndarray (n_targets,)
         Root mean squared error in training, in units of the deviation.
     search_results_ : dict
-        Settings and their scores.
+        Settings that the search tried, and their scores.
     projections_ : RegressionProjections
         The solution with its bound, for a linear network.
 
@@ -701,7 +713,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
     @watched
     def fit(self, x: Any, y: Any) -> Self:
-        """Solve the input weights and fit the readout of ``y`` at the end of each step.
+        """Solve for the input weights, and fit the readout to ``y`` at each step's end.
 
         ``x`` and ``y`` are sequences, or lists of them.
         """
@@ -726,7 +738,10 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return self._scaled(inputs, targets)
 
     def partial_fit(self, x: Any, y: Any) -> Self:
-        """Add sequences to the readout, or fit; the input weights stay."""
+        """Fit the readout to additional sequences; the input weights do not change.
+
+        If the model is not fitted yet, this is the same as ``fit``.
+        """
         if not self.__sklearn_is_fitted__():
             return self.fit(x, y)
         self._add(*self._checked_pairs(x, y))
@@ -735,14 +750,14 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     def update(self, x: Any, y: Any, *, forgetting: float = 1.0) -> np.ndarray:
         """Learn one sequence step by step, continuing from ``state_``.
 
-        Recursive least squares: after each step the readout is the ridge solution of all
-        steps so far, with the fitted penalty. Each step multiplies the weight of earlier
-        ones by ``forgetting``, in (0, 1].
+        This is recursive least squares: after each step, the readout is the ridge solution
+        of all steps so far, with the fitted penalty. Each step multiplies the weight of
+        earlier steps by ``forgetting``, in (0, 1].
 
         Returns
         -------
         ndarray, shaped like ``y``
-            The prediction for each step before it was learnt.
+            The prediction for each step, made before the step was learnt.
         """
         check_is_fitted(self)
         inputs, targets = self._checked_pairs(x, y)
@@ -754,11 +769,11 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
 
         Parameters
         ----------
-        x : array_like, or a list of such
+        x : array_like or list of array_like
         state : array_like (n_neurons,), optional
-            Start from this state, for one sequence; at rest by default.
+            Start from this state, if ``x`` is one sequence. The default is rest.
         return_state : bool
-            Also return the final state (n_neurons,), to continue from.
+            Also return the final state (n_neurons,), to continue from it.
         """
         check_is_fitted(self)
         inputs = self._checked(x, "x", self.n_features_in_)
@@ -793,12 +808,12 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
 
 
 class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
-    """Forecast series in closed loop, with solved input weights.
+    """A closed-loop forecaster of series, with solved input weights.
 
     A network learns to predict the next sample, then runs on its own predictions.
 
-    Series have shape (n_samples, n_channels), or (n_samples,) for one channel. They are
-    centred and scaled inside.
+    Series have shape (n_samples, n_channels), or (n_samples,) for one channel. The
+    estimator centres and scales them internally.
 
     Parameters
     ----------
@@ -812,7 +827,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     Attributes
     ----------
     driven_, input_weights_, readout_, intercept_, ridge_, score_, washout_, state_, loss_
-        As in `SequenceRegressor`, like ``residual_``, ``search_results_`` and
+        As in `SequenceRegressor`. So are ``residual_``, ``search_results_`` and
         ``projections_``.
 
     Examples
@@ -831,12 +846,12 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
     @watched
     def fit(self, series: Any, exog: Any = None) -> Self:
-        """Solve the input weights and fit the readout of the next sample.
+        """Solve for the input weights, and fit the readout to the next sample.
 
         Parameters
         ----------
-        series : array_like, or a list of such
-        exog : array_like (n_samples,) or (n_samples, n_extra), or a list of such, optional
+        series : array_like or list of array_like
+        exog : array_like (n_samples,) or (n_samples, n_extra), or list of these, optional
             Known inputs; row t belongs to sample t, and helps to predict it.
         """
         self._check_parameters()
@@ -857,7 +872,10 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
-        """Return inputs (a sample and exog of the next) and targets (the next sample)."""
+        """Return inputs and targets.
+
+        An input is a sample with the exog of the next sample; a target is the next sample.
+        """
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
         inputs = [np.hstack([a[:-1], b[1:]]) for a, b in zip(z, extra, strict=True)]
@@ -870,14 +888,17 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             check.must(exog is None, "exog", "be None, as in fit", "an array")
             return [np.empty((n, 0)) for n in lengths]
         rows = " and ".join(map(str, lengths))
-        check.must(exog is not None, "exog", f"have {rows} rows, as fit had some", None)
+        check.must(exog is not None, "exog", f"have {rows} rows, because fit had it", None)
         found = self._checked(exog, "exog", len(scale.mean))
         got = [len(one) for one in found]
         check.must(got == lengths, "exog", f"have {rows} rows", " and ".join(map(str, got)))
         return [scale.down(one) for one in found]
 
     def partial_fit(self, series: Any, exog: Any = None) -> Self:
-        """Add series to the readout, or fit; the input weights stay."""
+        """Fit the readout to additional series; the input weights do not change.
+
+        If the model is not fitted yet, this is the same as ``fit``.
+        """
         if not self.__sklearn_is_fitted__():
             return self.fit(series, exog)
         found = self._checked(series, "series", self.n_channels_in_)
@@ -887,10 +908,10 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
-        """Learn the samples that follow, step by step, like `SequenceRegressor.update`.
+        """Learn the next samples step by step, like `SequenceRegressor.update`.
 
-        ``forecast`` then starts after the last of them. ``exog`` are known inputs of these
-        samples. Returns the prediction for each sample before it was learnt.
+        ``forecast`` then starts after the last of these samples. ``exog`` holds their known
+        inputs. The result is the prediction for each sample, made before it was learnt.
         """
         check_is_fitted(self)
         z = self._one(series, "series")
@@ -908,23 +929,23 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self._y_scale.down(found[0])
 
     def forecast(self, n_steps: int, context: Any = None, exog: Any = None) -> np.ndarray:
-        """Run the network on its own predictions.
+        """Return a forecast: run the network on its own predictions.
 
         Parameters
         ----------
         n_steps : int
         context : array_like, optional
-            Samples to start after, at least ``washout_`` of them; by default the forecast
-            starts after the last learnt sample.
+            At least ``washout_`` samples that precede the forecast. By default, the
+            forecast starts after the last learnt sample.
         exog : array_like (n_steps, …), optional
-            Known inputs of the forecast steps, if ``fit`` had some. With a context, those
-            of its samples come first: (n_samples + n_steps, …).
+            Known inputs of the forecast steps, if ``fit`` had ``exog``. With a context, the
+            inputs of its samples come first: (n_samples + n_steps, …).
 
         Returns
         -------
         ndarray (n_steps,) or (n_steps, n_channels)
-            NaN after the loop leaves ten times the range of the training series, with a
-            `DivergenceWarning`.
+            If the loop leaves ten times the range of the training series, the forecast is
+            NaN from there on, and a `DivergenceWarning` is issued.
         """
         return self._shown(self._closed(n_steps, context, exog)[:, 0])
 
@@ -940,22 +961,22 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
 
-        Each of ``n_paths`` forecasts gets noise as large as the one-step error in training,
-        at its start and at every step; the share ``level`` of them lies between the bounds.
-        The bounds do not include errors of the model itself.
+        Each of ``n_paths`` forecasts gets noise at every step, as large as the one-step
+        error in training. A fraction ``level`` of the forecasts lies between
+        the bounds. The bounds do not include errors of the model itself.
         """
         level = check.positive(level, "level")
         check.must(level < 1, "level", "be below 1", level)
         n_paths = check.count(n_paths, "n_paths", minimum=2)
         generator = check.generator(rng)
         made = self._closed(n_steps, context, exog, n_paths, generator)
-        with warnings.catch_warnings():  # divergence of all paths was reported already
+        with warnings.catch_warnings():  # the divergence of all paths is already reported
             warnings.simplefilter("ignore", RuntimeWarning)
             ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
         return self._shown(ends[0]), self._shown(ends[1])
 
     def _begin(self, n_steps: int, context: Any, exog: Any) -> tuple[np.ndarray, ...]:
-        """Return state and sample at the start, and known inputs (n_steps, n_extra)."""
+        """Return the initial state and sample, and known inputs (n_steps, n_extra)."""
         if context is None:
             return self.state_, self._last, *self._checked_exog(exog, [n_steps])
         seen, least = self._one(context, "context"), max(self.washout_, 1)
@@ -989,7 +1010,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
                 alive, states, made = alive[good], states[good], made[good]
                 if noise is None or not len(alive):
                     what = "the closed loop left the range of the training series at step "
-                    what += f"{index + 1} of {n_steps}; it is NaN from there. Check the "
+                    what += f"{index + 1} of {n_steps}; it is NaN from there on. Check the "
                     what += "units of `context`, or use more neurons, a larger `ridge` or "
                     what += "another `random_state`."
                     warnings.warn(what, DivergenceWarning, stacklevel=3)
@@ -1004,7 +1025,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """Score how long closed loops of each readout stay near a held-out block."""
+        """Return a score per readout: how long its closed loops follow a held-out block."""
         driven, x, y = run.network, run.inputs[index], run.targets[index]
         last = part.stop - max((part.stop - part.start) // 2, 1)
         begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
@@ -1014,7 +1035,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         now = np.repeat(x[None, begins], n_ridges, axis=0)
         score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
         for step in range(n_steps):
-            # A diverged loop has no score from there on, but must not overflow.
+            # A diverged loop no longer adds to the score, but must not overflow.
             made = np.clip(self._features(states, now) @ V + c[:, None], -1e6, 1e6)
             error = np.sqrt(((made - y[begins + step]) ** 2).mean(2)) / VALID
             valid &= error <= 1

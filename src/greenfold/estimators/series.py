@@ -1,4 +1,4 @@
-"""Reading of series for every estimator: arrays of equal length, or lists of any length.
+"""Functions that read series for estimators: arrays, or lists of series of any length.
 
 `read_values` checks them. `read_series` then aligns them at their ends, or `collect` fills
 gaps and groups them by length.
@@ -37,26 +37,27 @@ _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
 #: Series this many times longer or shorter than those of the fit are refused as a mistake.
 _OTHER_LENGTHS = 16
-#: So are series of fewer steps: second differences need three.
+#: Series of fewer steps are refused too, because second differences need three.
 _FEWEST_STEPS = 4
 #: Number of evenly spaced values by which series are sorted.
 _LOOKS = 16
-#: Beyond this ratio to the size of a usual series, a value hides all others.
+#: A value this many times larger than a typical series hides all other values.
 _VANISHING = 1e100
-#: Deviations whose squares, summed over any number of values, do not overflow.
+#: Range of deviations whose squares, summed over any number of values, do not overflow.
 _SQUARES = (1e-140, 1e140)
 #: Number of values per channel, their mean, and the sum of squares around it.
 Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) -> Any:
-    """Check ``X`` the way scikit-learn does: an array, or a list of series of any length.
+    """Check ``X``, an array or a list of series of any length, and return its values.
 
-    When fitting, the attributes ``n_features_in_``, ``n_channels_in_`` and ``_any_length``
-    of the estimator are set; otherwise ``X`` is compared with them. With ``gaps`` NaN is
-    allowed, single precision kept, and arrays of other libraries stay on their device;
-    otherwise values must be finite, and become double precision on the host. The result has
-    shape (n_cases, n_channels, n_steps), or is a list of (n_channels, n_steps).
+    When fitting, set the attributes ``n_features_in_``, ``n_channels_in_`` and
+    ``_any_length`` of the estimator; otherwise compare ``X`` with them. With ``gaps``, NaN
+    is allowed, single precision is kept, and arrays of other libraries stay on their
+    device. Without ``gaps``, values must be finite, and are returned in double precision on
+    the host. The result is an array (n_cases, n_channels, n_steps), or a list of
+    (n_channels, n_steps) arrays.
     """
     options = {
         "dtype": [np.float64, np.float32] if gaps else np.float64,
@@ -85,7 +86,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
 def _read_finite(
     estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
 ) -> np.ndarray:
-    """`_read_array` that refuses NaN, with a better message than scikit-learn's."""
+    """Return `_read_array`, but refuse NaN with a clearer message than scikit-learn's."""
     try:
         return _read_array(estimator, X, fitting, {**options, "ensure_all_finite": True})
     except ValueError as error:
@@ -99,7 +100,7 @@ def _read_finite(
 def _read_array(
     estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
 ) -> np.ndarray:
-    """Series of equal length on the host, (n_cases, n_channels, n_steps)."""
+    """Return series of equal length on the host, (n_cases, n_channels, n_steps)."""
     named = {"estimator": estimator, "input_name": "X", **options}
     if getattr(X, "ndim", 0) == 3:
         cube = _check_array(X, allow_nd=True, **named)
@@ -123,28 +124,28 @@ def _read_array(
 
 
 def _is_other_length(estimator: Any, X: Any) -> bool:
-    """Whether a table holds series of another length that this estimator accepts.
+    """Return whether a table holds series of another length that the estimator accepts.
 
-    Named columns must be those of the fit.
+    A table with named columns must have the columns of the fit.
     """
     shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
     return len(shape) == 2 and not hasattr(X, "columns") and _takes(estimator, shape[1])
 
 
 def _takes(estimator: Any, n_steps: int) -> bool:
-    """Whether features are pooled over time, on time scales that suit this length."""
+    """Return whether the estimator pools over time scales that suit this length."""
     n, far = estimator.n_features_in_, _OTHER_LENGTHS
     near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
     return estimator._takes_any_length and near
 
 
 def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
-    """Refuse ``wrong`` series, and name the first."""
+    """Raise an error if any series is ``wrong``, and name the first."""
     if wrong.any():
         where = f"in the series at index {int(np.argmax(wrong))}"
         kind = "Regressor" if hasattr(estimator, "ridge") else "Classifier"
-        takes = f"PooledReservoir{kind} takes missing values (NaN)"
-        cure = f"impute such values or drop that series; {takes}"
+        takes = f"PooledReservoir{kind} accepts missing values (NaN)"
+        cure = f"impute such values or drop that series ({takes})"
         raise ValueError(f"Input X contains {what}, {where}; {cure}.")
 
 
@@ -155,12 +156,12 @@ def _check_sizes(cube: np.ndarray) -> None:
     usual = known[len(known) // 2 - 1] if len(known) > 1 else sizes[index]
     if sizes[index] / _VANISHING > usual:
         value = f"a value of size {sizes[index]:.3g} in the series at index {index}"
-        hides = f"next to which the others, of size {usual:.3g}, vanish"
+        hides = f"next to which series of the usual size {usual:.3g} vanish"
         raise ValueError(f"X holds {value}, {hides}; impute it or drop that series.")
 
 
 def _holds_series(X: Any) -> bool:
-    """Whether ``X`` is a list whose entries must be read one by one."""
+    """Return whether ``X`` is a list whose entries must be read one by one."""
     if not isinstance(X, list | tuple) or not X:
         return False
     shapes = set()
@@ -194,9 +195,9 @@ def _read_list(
     _check_finite(estimator, wrong, "infinity" if gaps else "NaN or infinity")
     channels, lengths = ({one.shape[axis] for one in found} for axis in (0, 1))
     got = f"{min(channels)} to {max(channels)}"
-    wanted = "X must hold series of the same number of channels"
+    wanted = "X must hold series with the same number of channels"
     check.require(len(channels) == 1, f"{wanted}; got {got}.")
-    # In a list, lengths may differ.
+    # The lengths in a list may differ.
     longest = max(lengths) if fitting else estimator.n_features_in_
     match_shape(estimator, channels.pop(), longest, fitting)
     if fitting:
@@ -207,7 +208,7 @@ def _read_list(
 def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
     """Read an array of PyTorch, CuPy, …, and leave it on its device."""
     xp = namespace(X)
-    wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps), none of them zero"
+    wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps) without empty axes"
     fits, got = X.ndim in (2, 3) and 0 not in X.shape, f"got shape {tuple(X.shape)}"
     check.require(fits, f"X must have shape {wanted}; {got}.")
     if not xp.isdtype(X.dtype, "real floating"):
@@ -239,16 +240,16 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     cure = "a pooled estimator takes series of other lengths"
     if estimator._takes_any_length:
         least = max(_FEWEST_STEPS, -(-n // _OTHER_LENGTHS))
-        cure = f"other series may have {least} to {n * _OTHER_LENGTHS} steps"
+        cure = f"series may have {least} to {n * _OTHER_LENGTHS} steps"
     problem = f"X has {n_steps} features, {expecting} {n} features as input"
     raise ValueError(f"{problem}; {cure}.")
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
-    """Read finite series and align their ends; parameters as in `read_values`.
+    """Return finite series aligned at their ends; parameters are as in `read_values`.
 
-    Steps more than ``n_features_in_`` before the end are dropped. Networks run on the GPU
-    if the array is there.
+    Steps more than ``n_features_in_`` before the end are dropped. If the array is on a GPU,
+    networks run there.
     """
     if on_gpu(X):
         return replace(read_series(estimator, to_host(X), fitting=fitting), place=X[:0])
@@ -268,7 +269,7 @@ def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
 def read_labelled(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, fitting: bool
 ) -> tuple[Series, np.ndarray, np.ndarray]:
-    """`read_series` with a class label and a weight per series.
+    """Return series as in `read_series`, with their class labels and weights.
 
     Series of weight zero are left out.
     """
@@ -282,7 +283,7 @@ def read_labelled(
 
 
 def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
-    """Weights (n_cases,), non-negative and not all zero; ones for None."""
+    """Return weights (n_cases,), non-negative and not all zero; for None, ones."""
     if sample_weight is None:
         return np.ones(n_cases)
     weights = _check_sample_weight(
@@ -297,7 +298,7 @@ def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
 
 
 def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
-    """Class labels (n_cases,), of any type."""
+    """Return class labels (n_cases,) of any type."""
     labels = validation.column_or_1d(_brought(estimator, y), warn=True)
     _check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(labels)
@@ -305,7 +306,7 @@ def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
 
 
 def read_targets(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
-    """Numbers (n_cases,) or (n_cases, n_targets) of at least two series."""
+    """Return targets (n_cases,) or (n_cases, n_targets) of at least two series."""
     targets = _check_array(
         _brought(estimator, y),
         ensure_2d=False,
@@ -318,12 +319,12 @@ def read_targets(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
     wanted = "y must have shape (n_cases,) or (n_cases, n_targets)"
     check.require(targets.ndim < 3, f"{wanted}; got shape {targets.shape}.")
     few = "Found array with n_samples=1 while a minimum of 2 is required by"
-    check.require(n_cases > 1, f"{few} {type(estimator).__name__}, which holds one out.")
+    check.require(n_cases > 1, f"{few} {type(estimator).__name__}, which holds out one.")
     return _match_cases(targets, n_cases)
 
 
 def _brought(estimator: Any, y: Any) -> Any:
-    """``y`` on the host."""
+    """Return ``y`` on the host."""
     name = type(estimator).__name__
     check.require(
         y is not None, f"{name} requires y to be passed, but the target y is None."
@@ -345,7 +346,8 @@ def _match_cases(y: np.ndarray, n_cases: int) -> np.ndarray:
 class Collection:
     """Series without gaps, grouped by length.
 
-    A group holds the positions of its series, and the series (n, n_channels, n_steps).
+    Each group is a pair of the positions of its series and the series themselves, (n,
+    n_channels, n_steps).
     """
 
     groups: list[tuple[np.ndarray, Any]]
@@ -372,7 +374,7 @@ class Collection:
         return np.lexsort(self.looks().T[::-1])
 
     def looks(self) -> np.ndarray:
-        """Numbers (n_cases, …) that distinguish series: some values, and sums."""
+        """Return numbers (n_cases, …) that distinguish series: size, values and sums."""
         found = np.empty((self.n_cases, _LOOKS + 3))
         for cases, values in self.groups:
             rows = np.nan_to_num(to_host(values).reshape(len(cases), -1).astype(float))
@@ -384,14 +386,17 @@ class Collection:
         return found
 
     def hashes(self) -> np.ndarray:
-        """A number for each series, (n_cases,); equal series have equal ones."""
+        """Return a hash of each series, (n_cases,); equal series have equal hashes."""
         found = np.empty(self.n_cases, dtype=np.uint64)
         for cases, values in self.groups:
             found[cases] = content_hashes(to_host(values), values.shape[2])
         return found
 
     def take(self, chosen: np.ndarray) -> Collection:
-        """The series at the positions ``chosen``, in that order; in chunks it is sorted."""
+        """Return the series at the positions ``chosen``, in that order.
+
+        For series in chunks, ``chosen`` must be sorted.
+        """
         groups, place = [], np.full(self.n_cases, -1)
         place[chosen] = np.arange(len(chosen))
         for cases, values in self.groups:
@@ -405,7 +410,7 @@ class Collection:
     def each_part(
         self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
     ) -> Iterable[Any]:
-        """``work(series of the part, *entries, *shared)`` for each part in turn.
+        """Yield ``work(series of the part, *entries, *shared)`` for each part in turn.
 
         A part is an array of sorted positions; each of ``lists`` has one entry per part.
         """
@@ -413,11 +418,11 @@ class Collection:
             yield work(self.take(part), *own, *shared)
 
     def once(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """``work(*arguments)``, to pass to `each_part`."""
+        """Return ``work(*arguments)``, a result to share in `each_part`."""
         return work(*arguments)
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation per channel over all series and steps."""
+        """Return mean and standard deviation of each channel, over all series and steps."""
 
         def spread(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             steps, mean, square = self.sums(unit)
@@ -428,21 +433,21 @@ class Collection:
         low, high = _SQUARES
         if ((low < deviation) & (deviation < high)).all():
             return mean, deviation
-        # Squares would overflow: use a unit per channel, a power of two.
+        # Squares would overflow, so scale each channel by a power of two.
         size = self.largest()
         unit = np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1] - 1)
         mean, deviation = spread(unit)
         return mean * unit, deviation * unit
 
     def largest(self) -> np.ndarray:
-        """Largest absolute value per channel."""
+        """Return the largest absolute value of each channel."""
         found = np.zeros(self.n_channels)
         for rows in self._batches():
             found = np.fmax(found, np.fmax.reduce(np.abs(rows), axis=(0, 2)))
         return found
 
     def sums(self, unit: np.ndarray) -> Sums:
-        """Sums of the values per channel, each in its unit."""
+        """Return the `Sums` of each channel, with its values in ``unit`` (n_channels,)."""
         zero = np.zeros(self.n_channels)
         found = zero, zero, zero
         for batch in self._batches():
@@ -455,7 +460,7 @@ class Collection:
         return found
 
     def _batches(self, size: int = 2**20) -> Iterator[np.ndarray]:
-        """The values in float64 on the host, a few megabytes at a time."""
+        """Yield the values in float64 on the host, a few megabytes at a time."""
         for _, values in self.groups:
             n_cases, n_channels, n_steps = values.shape
             for rows in batches(n_cases, n_channels * n_steps, size):
@@ -471,7 +476,10 @@ def _joined_sums(one: Sums, other: Sums) -> Sums:
 
 
 def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Collection:
-    """Read series with gaps; more than ``most`` series in chunks stay where they are."""
+    """Return series that may have gaps.
+
+    Series in chunks are brought into memory, unless there are more than ``most``.
+    """
     chunks = chunks_of(X)
     if chunks is None:
         return collect(read_values(estimator, X, fitting=fitting, gaps=True))
@@ -481,11 +489,11 @@ def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Coll
 
 
 def collect(series: Any) -> Collection:
-    """Fill the gaps of an array (n_cases, n_channels, n_steps) or a list of series.
+    """Return a collection of an array (n_cases, n_channels, n_steps) or a list of series.
 
     A series runs from its first to its last value, so arrays padded with NaN hold series of
-    unequal length. Gaps inside are filled with straight lines. A channel without any value
-    stays NaN, and is treated as constant at the mean of the training set.
+    unequal length. Gaps inside a series are filled with straight lines. A channel without
+    any value stays NaN, and is treated as constant at the mean of the training set.
     """
     if isinstance(series, list):
         return _group([_complete(one, i) for i, one in enumerate(series)])
@@ -510,7 +518,7 @@ def _group(series: list[np.ndarray]) -> Collection:
 
 
 def _complete(one: np.ndarray, index: int) -> np.ndarray:
-    """Cut a series to its first and last value, and fill the gaps between."""
+    """Trim a series to the steps from its first to its last value, and fill its gaps."""
     known = ~np.isnan(one)
     if known.all():
         return one
@@ -526,13 +534,13 @@ def _complete(one: np.ndarray, index: int) -> np.ndarray:
 
 
 class _ChunkedCollection(Collection):
-    """A collection that is not in memory; some series at a time are brought here."""
+    """A collection that stays out of memory and loads a few series at a time."""
 
     def __init__(self, chunks: Chunks) -> None:
         super().__init__([], chunks.shape[0], chunks.shape[1])
         self.chunks = chunks
         parts = chunks.each(_checked, (chunks.series, chunks.firsts))
-        # The workers of a cluster keep them: every part of the series needs all of them.
+        # The workers of a cluster keep the chunks, because every part needs all of them.
         self._parts = chunks.keep(parts, 8.0 * float(np.prod(chunks.shape)))
 
     @property
@@ -563,7 +571,7 @@ class _ChunkedCollection(Collection):
         return self.chunks.total(self._ask(Collection.largest), np.fmax)
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Apply a function to each chunk, where it is."""
+        """Apply a function to each chunk where it is stored."""
         return self.chunks.each(_answer, (self._parts,), question, *arguments)
 
     def _promise(self, chosen: np.ndarray) -> Any:
@@ -571,7 +579,7 @@ class _ChunkedCollection(Collection):
 
 
 def _checked(X: Any, first: int) -> np.ndarray:
-    """A chunk on the host in floating point, if its values are finite or missing."""
+    """Return a chunk on the host in floating point; values must be finite or missing."""
     host = check.unmasked(to_host(X), "X", np.nan)
     wanted, got = "hold real numbers of fixed width", f"dtype {host.dtype}"
     check.must(host.dtype.kind in "iuf", "X", wanted, got, TypeError)

@@ -1,1 +1,1 @@
-"""Pure functions of arrays: sphere, margins, moments, decisions."""
+"""Pure functions of arrays: maxima on the sphere, margins, moments and decisions."""

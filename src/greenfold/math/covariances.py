@@ -1,8 +1,8 @@
-"""Means and covariances of classes of series; large covariances are kept by their factor.
+"""Means and covariances of classes of series; large covariances are stored as factors.
 
-The covariance of n series of D values has rank n at most. If D is large and n is not, it is
-stored as S (D, n) with S Sᵀ = ψ and never formed: for 40 series of 64 channels and 200
-steps, ψ would take 1.3 GB and S takes 4 MB.
+The covariance ψ of n series of D values has rank n at most. If D is large and n is not,
+only S (D, n) with S Sᵀ = ψ is stored, and ψ is never formed. For 40 series of 64 channels
+and 200 steps, ψ would take 1.3 GB; S takes 4 MB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import BATCH_BYTES, batches, like, namespace, to_host
 
-#: Up to this many values per series, a full matrix costs little (8 MiB).
+#: Number of values per series up to which a full matrix costs little (8 MiB).
 DENSE_SIZE = 1024
 #: Share of the free memory that one full matrix may take; a fit holds several.
 _SHARE = 0.1
@@ -26,11 +26,11 @@ _SHARE = 0.1
 class Factored:
     """A symmetric, positive semi-definite matrix S Sᵀ, stored as S (size, rank).
 
-    It supports products, sums with its own kind or full matrices, and scaling by
-    non-negative numbers. ``numpy.asarray`` forms the matrix if memory allows.
+    It supports products, sums with factored or full matrices, and scaling by non-negative
+    numbers. ``numpy.asarray`` forms the matrix if memory allows.
     """
 
-    #: Tells NumPy to leave operators between its arrays and this class to this class.
+    #: Tells NumPy that this class implements the operators between its arrays and itself.
     __array_ufunc__ = None
 
     def __init__(self, factor: np.ndarray) -> None:
@@ -38,7 +38,7 @@ class Factored:
 
     @classmethod
     def zero(cls, size: int) -> Factored:
-        """The zero matrix."""
+        """Return the zero matrix."""
         return cls(np.zeros((size, 0)))
 
     @property
@@ -48,7 +48,7 @@ class Factored:
 
     @property
     def T(self) -> Factored:
-        """Itself."""
+        """The transpose, which is the matrix itself."""
         return self
 
     def __matmul__(self, other: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ class Factored:
             return np.asarray(self) + other
         made = Factored(np.concatenate([self.factor, other.factor], axis=1))
         size, rank = made.factor.shape
-        # From this rank on, the full matrix is smaller.
+        # Above this rank, the full matrix takes less memory than the factor.
         return np.asarray(made) if 2 * rank > size else made
 
     __radd__ = __add__
@@ -87,14 +87,14 @@ Symmetric = np.ndarray | Factored
 
 
 def outer(vector: np.ndarray, weight: float, like: Symmetric) -> Any:
-    """``weight`` · x xᵀ for a non-negative weight, in the form of ``like``."""
+    """Return ``weight`` · x xᵀ, factored if ``like`` is; the weight is non-negative."""
     if isinstance(like, Factored):
         return Factored(np.sqrt(weight) * vector[:, None])
     return weight * np.outer(vector, vector)
 
 
 def trace(matrix: Symmetric) -> float:
-    """Sum of the diagonal."""
+    """Return the sum of the diagonal."""
     if isinstance(matrix, Factored):
         return float((matrix.factor**2).sum())
     return float(np.trace(matrix))
@@ -102,10 +102,11 @@ def trace(matrix: Symmetric) -> float:
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; they merge exactly.
+    """The weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class.
 
-    With weights of one, the weight of the class is its number of series. For few long
-    series, or none, only the factor of the scatter is kept.
+    The moments of two parts of a class merge exactly. If each series has the weight one,
+    the weight of the class is its number of series. For few long series, or none, only the
+    factor of the scatter is stored.
     """
 
     count: float
@@ -114,7 +115,7 @@ class ClassMoments:
 
     @classmethod
     def empty(cls, size: int) -> ClassMoments:
-        """The moments of no series."""
+        """Return the moments of no series."""
         return cls(0, np.zeros(size), Factored.zero(size))
 
     @classmethod
@@ -127,10 +128,10 @@ class ClassMoments:
         first: int = 0,
         budget: int = BATCH_BYTES,
     ) -> ClassMoments:
-        """Moments of some series of (n_cases, n_channels, n_steps), in ``budget`` bytes.
+        """Return the moments of the series ``rows`` of X (n_cases, n_channels, n_steps).
 
-        ``weights`` holds one positive number per row. ``first`` is the caller's number of
-        the first series.
+        ``weights`` holds one positive number per row. The computation works in batches of
+        about ``budget`` bytes. Error messages count the series from ``first``.
         """
         size = X.shape[1] * X.shape[2]
         if not len(rows):
@@ -143,17 +144,17 @@ class ClassMoments:
             chosen = xp.take(X, like(rows[part], X), axis=0)
             flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
             if not bool(xp.all(xp.isfinite(flat))):
-                for row in rows[part].tolist():  # numbered as by the caller
+                for row in rows[part].tolist():  # to name the series in the error
                     check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
-            # One class may have much smaller values than the others.
+            # Tiny values are allowed if other classes have larger ones.
             if (
                 not 1e-140 < largest < 1e140
                 and largest
                 and not (largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X)))))
             ):
                 size = f"`X` holds values of size {largest:.3g}, whose squares leave"
-                raise ValueError(f"{size} floating point; rescale the series.")
+                raise ValueError(f"{size} the range of floats; rescale the series.")
             if weights is None:
                 each, count = None, float(flat.shape[0])
                 mean = xp.mean(flat, axis=0)
@@ -173,7 +174,10 @@ class ClassMoments:
         return total
 
     def merge(self, other: ClassMoments) -> ClassMoments:
-        """Pairwise update of Chan, Golub & LeVeque (1983): no difference of large sums."""
+        """Return the moments of both parts together.
+
+        The pairwise update of Chan, Golub & LeVeque (1983) subtracts no large sums.
+        """
         if self.count == 0:
             return other
         total = self.count + other.count
@@ -184,13 +188,13 @@ class ClassMoments:
         return ClassMoments(total, mean, scatter + between)
 
     def scaled(self, unit: float) -> ClassMoments:
-        """Moments of the series times ``unit``."""
+        """Return the moments of the series multiplied by ``unit``."""
         with np.errstate(over="ignore"):  # the scatter of series beyond 1e154 overflows
             return ClassMoments(self.count, self.mean * unit, self.scatter * unit * unit)
 
     @property
     def covariance(self) -> Symmetric:
-        """Covariance: scatter over weight; zero without series."""
+        """Scatter divided by weight; zero if there are no series."""
         return self.scatter / (self.count or 1.0)
 
 
@@ -200,13 +204,14 @@ def labelled_moments(
     share: np.ndarray,
     scale: float = 1.0,
 ) -> tuple[np.ndarray, Any]:
-    """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1, for series times a scale.
+    """Return μ = ⟨ζx⟩ and ψ = cov(ζx) for the classes ζ = −1 and ζ = +1.
 
-    ``share`` (2,) holds the weights of the classes, which add to one.
+    ``share`` (2,) holds the weights of the classes, which add up to one. The series are
+    multiplied by ``scale``.
     """
     means, covariances = [m * scale for m in means], [c * scale**2 for c in covariances]
     mu = share[1] * means[1] - share[0] * means[0]
-    # Add the parts within and between classes: no difference of large numbers.
+    # Adding the parts within and between classes avoids a difference of large numbers.
     apart = means[1] + means[0]
     within = share[0] * covariances[0] + share[1] * covariances[1]
     psi = within + outer(apart, share[0] * share[1], within)
@@ -214,7 +219,7 @@ def labelled_moments(
 
 
 def root(matrix: Symmetric) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal columns Q and sizes s > 0 with Q diag(s²) Qᵀ = the matrix."""
+    """Return orthonormal columns Q and sizes s > 0 with Q diag(s²) Qᵀ = the matrix."""
     if isinstance(matrix, Factored):
         basis, sizes, _ = np.linalg.svd(matrix.factor, full_matrices=False)
         keep = sizes > 1e-14 * sizes.max(initial=0.0)
@@ -225,21 +230,21 @@ def root(matrix: Symmetric) -> tuple[np.ndarray, np.ndarray]:
 
 
 def refuse_if_large(size: int) -> None:
-    """Refuse a full covariance that does not fit into memory."""
+    """Raise a MemoryError if a full covariance does not fit into memory."""
     free = _free_memory()
     wanted = 8.0 * size**2
     if size > DENSE_SIZE and free is not None and wanted > _SHARE * free:
         raise MemoryError(
-            f"series of {size} values (channels × steps) have a covariance of "
-            f"{wanted / 2**30:.3g} GiB, several are needed, and "
-            f"{free / 2**30:.3g} GiB are free: take fewer steps or channels (average "
-            f"neighbouring steps), or at most {size // 3} series, whose covariance is "
-            "never formed at the linear order."
+            f"the covariance of series of {size} values (channels × steps) takes "
+            f"{wanted / 2**30:.3g} GiB; a fit needs several, and only "
+            f"{free / 2**30:.3g} GiB are free. Take fewer steps or channels (average "
+            f"neighbouring steps), or at most {size // 3} series: at the linear order, "
+            "their covariance is never formed."
         )
 
 
 def _free_memory() -> float | None:
-    """Free memory in bytes; None if the system does not report it."""
+    """Return the free memory in bytes, or None if the system does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:

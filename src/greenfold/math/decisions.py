@@ -1,9 +1,10 @@
-"""Decisions between classes by clouds of readout values, and calibrated probabilities.
+"""Decisions between classes from clouds of readout values, and calibrated probabilities.
 
-If the clouds of the classes are Gaussian with a common covariance, log-odds are linear in
-the readout values. This gives the trained threshold, the probabilities, and the weights
-with which the readouts of several classes decide together (linear discriminant analysis).
-The scores of held-out cases calibrate the probabilities.
+The cloud of a class is the distribution of its readout values. If the clouds are Gaussian
+with a common covariance, the log-odds are linear in the readout values. This gives the
+trained threshold, the probabilities, and the weights that combine the readouts of several
+classes (linear discriminant analysis). Scores of held-out cases calibrate the
+probabilities.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from scipy.special import ndtr, softmax
 
 __all__ = ["expected_calibration_error", "fit_slope", "with_heavy_tails"]
 
-#: Share of the identity in the correlation of the readouts: keeps it invertible if the
-#: training series are separated perfectly.
+#: Share of the identity mixed into the correlation of the readouts. It keeps the
+#: correlation invertible if the training series are separated perfectly.
 _SHRINK = 1e-3
-#: Smallest spread of a cloud, relative to the distance of the class means.
+#: Smallest spread of a cloud, relative to the distance between the class means.
 _SHARPEST = 1e-3
-#: Logarithms of the slopes to search between, times the largest difference of scores: from
-#: almost no confidence to certainty.
+#: Range of the logarithm of slope times the largest difference of scores: from almost no
+#: confidence to certainty.
 _REACH = np.array([-7.0, 14.0])
 
 
 @dataclass(frozen=True, eq=False)
 class Clouds:
-    """Means (n_classes, n_readouts) and common covariance of the readout values.
+    """The means (n_classes, n_readouts) and the common covariance of the readout values.
 
-    The prior (n_classes,) holds the weights of the classes, which add to one.
+    The prior (n_classes,) holds the weights of the classes, which add up to one.
     """
 
     means: np.ndarray
@@ -46,10 +47,11 @@ class Clouds:
         weights: np.ndarray,
         class_weights: np.ndarray,
     ) -> Clouds:
-        """Clouds of readout values Z (n_cases, n_readouts) in classes 0, 1, ….
+        """Return the clouds of readout values Z (n_cases, n_readouts) in classes 0, 1, ….
 
-        Each case has a weight, and each class a factor on the weights of its cases. Class
-        factors move the plane; the width of the clouds depends on the case weights only.
+        Each case has a weight, and ``class_weights`` multiply the weights of all cases of a
+        class. They move the decision plane; the width of the clouds depends on the case
+        weights only.
         """
         means = np.zeros((len(class_weights), Z.shape[1]))
         counts = np.bincount(codes, weights, minlength=len(class_weights))
@@ -70,8 +72,8 @@ class Clouds:
         counts: np.ndarray,
         class_weights: np.ndarray,
     ) -> Clouds:
-        """Clouds from the scatter within all classes and the weight of each class."""
-        # If all series have the same readout value, rounding can make it negative.
+        """Return clouds from the scatter within classes and the weight of each class."""
+        # If all series have the same readout value, rounding can make the scatter negative.
         wide = np.diag(scatter) > 0
         covariance = np.where(wide & wide[:, None], scatter, 0.0) / counts.sum()
         prior = counts * class_weights
@@ -80,11 +82,12 @@ class Clouds:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Linear decision Z couplingᵀ − threshold on readout values Z.
+    """A linear decision with the scores Z couplingᵀ − threshold of readout values Z.
 
-    Two classes have one score (positive: the second class), more classes one score each;
-    ``slope`` holds the log-odds per unit of score. ``sureness`` is the factor on the
-    log-odds `with_heavy_tails` that held-out series gave; None uses the Gaussian log-odds.
+    Two classes have one score, which is positive for the second class; more than two
+    classes have one score each. ``slope`` is the log-odds per unit of score. ``sureness``
+    multiplies the log-odds `with_heavy_tails`; it was fitted to held-out series. If it is
+    None, the probabilities use the Gaussian log-odds.
     """
 
     coupling: np.ndarray
@@ -93,33 +96,34 @@ class Decision:
     sureness: float | None = None
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """Scores (n_cases, n_scores)."""
+        """Return the scores (n_cases, n_scores)."""
         return Z @ self.coupling.T - self.threshold
 
     def log_odds(self, Z: np.ndarray) -> np.ndarray:
-        """Log-probabilities of the classes up to a constant, (n_cases, n_classes)."""
+        """Return the log-probabilities (n_cases, n_classes), up to a constant per case."""
         scores = self.slope * self.scores(Z)
         if scores.shape[1] > 1:
             return scores
         return np.concatenate([np.zeros_like(scores), scores], axis=1)
 
     def probabilities(self, Z: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes, (n_cases, n_classes)."""
+        """Return the probabilities of the classes, (n_cases, n_classes)."""
         odds = self.log_odds(Z)
         if self.sureness is not None:
             odds = self.sureness * with_heavy_tails(odds)
         return softmax(odds, axis=1)
 
     def directions(self) -> np.ndarray:
-        """Gradient of `log_odds` with respect to Z, (n_classes, n_readouts)."""
+        """Return the gradient of `log_odds` with respect to Z, (n_classes, n_readouts)."""
         made = self.slope * self.coupling
         return made if len(made) > 1 else np.concatenate([np.zeros_like(made), made])
 
 
 def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
-    """Best decision between clouds, given noise of this deviation on the readout values.
+    """Return the best decision between clouds.
 
-    The threshold is "trained", or "origin": the plane through the origin of each readout.
+    ``noise`` is the standard deviation of noise on the readout values. The threshold is
+    "trained", or "origin" for planes through the origin of each readout.
     """
     widened = clouds.covariance + noise**2 * np.eye(len(clouds.covariance))
     if len(clouds.means) == 2:
@@ -136,7 +140,7 @@ def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
     rows = np.linalg.solve(correlation, scaled.T).T
     with np.errstate(divide="ignore"):
         prior = np.where(present, np.log(clouds.prior), -np.inf)
-    # A class without cases is never chosen, and every number stays finite.
+    # A class without cases must never be chosen, but all numbers must stay finite.
     prior = np.maximum(prior, -1e6)
     return Decision(rows / spread, 0.5 * (scaled * rows).sum(1) - prior, 1.0)
 
@@ -154,17 +158,17 @@ def _between_two(clouds: Clouds, variance: float, threshold: str) -> Decision:
         if apart > 1e-12 * np.sqrt(variance):
             plane -= odds / slope
         elif odds:
-            # The readout is useless: put the plane beyond all states, so that the more
-            # frequent class is always chosen.
+            # The readout does not separate the classes. Put the plane beyond all states, so
+            # that the decision is always the more frequent class.
             plane -= np.sign(odds) * 1e3 * (np.sqrt(variance) + abs(plane) + abs(apart))
     slope = max(slope, np.finfo(float).tiny)
     return Decision(np.ones((1, 1)), np.array([plane]), float(slope))
 
 
 def _each_at_origin(clouds: Clouds, variance: np.ndarray) -> Decision:
-    """One plane through the origin per class, in comparable log-odds."""
+    """Return one plane through the origin per class, with comparable log-odds."""
     own = np.diag(clouds.means)
-    # For class c: the weights of all other classes.
+    # Row c holds the weights of all classes other than c.
     others = np.where(np.eye(len(own)), 0.0, np.maximum(clouds.prior, 1e-300))
     rest = (others * clouds.means.T).sum(1) / others.sum(1)
     apart = np.where(clouds.prior > 0, own - rest, 0.0)
@@ -176,10 +180,10 @@ def _each_at_origin(clouds: Clouds, variance: np.ndarray) -> Decision:
 def held_out_score(
     decision: Decision, Z: np.ndarray, codes: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Score a decision on series that it was not made from.
+    """Score a decision on held-out series.
 
-    Returns the probability (n_cases,) of the right answer under readout noise, 0 or 1
-    without noise, and the log-odds (n_cases,) of the true class over the best other one.
+    Returns the probability (n_cases,) of the right answer under readout noise, which is 0
+    or 1 without noise, and the log-odds (n_cases,) of the true class over its best rival.
     """
     odds = decision.log_odds(Z)
     rows = np.arange(len(odds))
@@ -203,14 +207,15 @@ def judge_held_out(
     noise: float,
     threshold: str,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Score one decision per η, made from Z_in (n_etas, n_cases, n_readouts), on Z_out.
+    """Make one decision per η from Z_in (n_etas, n_cases, n_readouts); score it on Z_out.
 
     ``training`` holds the codes, weights and class weights for `Clouds.of`. Returns both
-    parts of `held_out_score` per η, and the log-odds of Z_out plus each noise point.
+    parts of `held_out_score` for each η, and the log-odds of Z_out with each point of the
+    noise added.
     """
     n_readouts = Z_out.shape[2]
-    # Points with the mean and covariance of the noise instead of draws, so that a series of
-    # weight two counts like two copies of it.
+    # Use points with the mean and covariance of the noise instead of random draws, so that
+    # a series of weight two counts like two copies of it.
     corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
     points = np.concatenate([corners, -corners]) if noise else np.zeros((1, n_readouts))
     found = []
@@ -230,13 +235,14 @@ def fit_slope(
     weights: np.ndarray | None = None,
     possible: np.ndarray | None = None,
 ) -> float:
-    """Slope a > 0 for which softmax(a · scores) is as confident as it is accurate.
+    """Return the slope a > 0 for which softmax(a · scores) is as confident as accurate.
 
-    ``scores`` (n_cases, n_classes) are those of held-out cases, with the index of their
-    true classes; ``possible`` marks the classes open to each case. a makes the mean of the
-    largest probability equal the accuracy (k + ½)/(n + 1), by Jeffreys' prior: n right
-    cases do not prove certainty. (With maximum likelihood, the one case that is wrong by
-    the largest score decides; its calibration error on UCR sets was larger.)
+    ``scores`` (n_cases, n_classes) are the scores of held-out cases, and ``codes`` the
+    indices of their true classes; ``possible`` marks the classes that each case may have.
+    The slope a makes the mean of the largest probability equal to the accuracy
+    (k + ½)/(n + 1) of k right cases among n. Jeffreys' prior gives the ½ and the 1, because
+    n right cases do not prove certainty. (Maximum likelihood depends mostly on the one case
+    that is wrong by the largest score; its calibration error on UCR sets was larger.)
     """
     n, _ = scores.shape
     omega = np.ones(n) if weights is None else weights
@@ -263,10 +269,11 @@ def fit_slope(
 
 
 def with_heavy_tails(log_odds: np.ndarray) -> np.ndarray:
-    """Adapt log-odds (n_cases, n_classes) of Gaussian clouds to clouds with wider tails.
+    """Adapt log-odds (n_cases, n_classes) of Gaussian clouds to clouds with heavy tails.
 
-    A distance d below the largest becomes log(1 + d), as for Student's distribution. On
-    held-out halves of 14 UCR training sets, the loss was 9 % lower than with d.
+    The distance d of each value from the largest becomes log(1 + d), as for Student's
+    distribution. On held-out halves of 14 UCR training sets, the loss was 9 % lower than
+    with d.
     """
     return -np.log1p(log_odds.max(axis=1, keepdims=True) - log_odds)
 
@@ -274,9 +281,10 @@ def with_heavy_tails(log_odds: np.ndarray) -> np.ndarray:
 def expected_calibration_error(
     probabilities: np.ndarray, codes: np.ndarray, n_bins: int = 15
 ) -> float:
-    """Mean distance of confidence and accuracy over bins of confidence of equal width.
+    """Return the mean distance between confidence and accuracy over bins of confidence.
 
-    ``codes`` (n_cases,) are the true classes of the probabilities (n_cases, n_classes).
+    The bins have equal width. ``probabilities`` has the shape (n_cases, n_classes), and
+    ``codes`` (n_cases,) holds the true classes.
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == codes

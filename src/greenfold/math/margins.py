@@ -1,4 +1,4 @@
-"""Margin, soft margin, and the soft margin's Gaussian form."""
+"""The margin, the soft margin, and the Gaussian form of the soft margin."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .._base import checks as check
 
 
 class SoftMargin(NamedTuple):
-    """Gaussian soft margin κ = separation − variance."""
+    """A Gaussian soft margin κ = separation − variance."""
 
     value: float
     #: v·M, the mean distance of the states from the decision plane.
     separation: float
-    #: (η/2) vᵀΣv, the penalty on their spread.
+    #: (η/2) vᵀΣv, the penalty on the spread of the states along v.
     variance: float
 
 
 def labelled(states: Any, labels: Any) -> np.ndarray:
-    """ζ_ν y_ν for states (n_cases, n_neurons) and labels ±1."""
+    """Return each state y_ν of (n_cases, n_neurons) times its label ζ_ν = ±1."""
     states = check.host_array(states, "states", ndim=(2,))
     signs = check.host_array(labels, "labels", ndim=(1,))
     wanted = f"have one entry per case, {len(states)}"
@@ -32,7 +32,7 @@ def labelled(states: Any, labels: Any) -> np.ndarray:
 
 
 def margin(states: Any, labels: Any, v: Any) -> float:
-    """Return the margin κ, the least ζ vᵀy of all states (paper, equation 4, `def_margin`).
+    """Return the margin κ, the minimum of ζ vᵀy (paper, equation 4, `def_margin`).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def margin(states: Any, labels: Any, v: Any) -> float:
     labels : array_like (n_cases,)
         ±1.
     v : array_like (n_neurons,)
-        Readout; used as given, so pass a unit vector for a distance.
+        Readout. It is not normalised: pass a unit vector to get a distance.
     """
     signed = labelled(states, labels)
     return float((signed @ check.readout_vector(v, signed.shape[1])).min())
@@ -51,7 +51,8 @@ def soft_margin(
 ) -> float:
     """Return the soft margin −(1/η) ln⟨exp(−η ζ vᵀy)⟩ (paper, equation 5, `soft_margin`).
 
-    It is concave in v, at most ln(n_cases)/η above the margin, and stable for any η.
+    It is concave in v and exceeds the margin by at most ln(n_cases)/η. The computation is
+    stable for any η.
 
     Parameters
     ----------
@@ -60,8 +61,9 @@ def soft_margin(
     eta : float
         Control parameter η; large values approach the margin.
     average : bool
-        Take the mean over the cases, as in the paper's Gaussian form, or the sum, as in its
-        definition, which is lower by ln(n_cases)/η.
+        If true, ⟨·⟩ is the mean over the cases, as in the paper's Gaussian form. If false,
+        it is the sum, as in the paper's definition; the result is then lower by
+        ln(n_cases)/η.
     """
     eta = check.positive(eta, "eta")
     signed = labelled(states, labels)
@@ -73,7 +75,7 @@ def soft_margin(
 def state_moments(
     states: Any, labels: Any, weights: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return M = ⟨ζy⟩ and Σ = cov(ζy) of labelled states.
+    """Return the mean M = ⟨ζy⟩ and the covariance Σ = cov(ζy) of labelled states.
 
     Parameters
     ----------
@@ -98,10 +100,10 @@ def state_moments(
 
 
 def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftMargin:
-    """κ = v·M − (η/2) vᵀΣv (paper, equation 6, `soft_margin_approx_Gaussian`).
+    """Return κ = v·M − (η/2) vᵀΣv (paper, equation 6, `soft_margin_approx_Gaussian`).
 
-    Exact if ζy is Gaussian, else the soft margin up to the second cumulant. M and Σ are as
-    in `state_moments`.
+    It equals the soft margin if ζy is Gaussian; otherwise it is the soft margin up to the
+    second cumulant. `state_moments` computes M and Σ.
     """
     eta = check.positive(eta, "eta")
     M = check.host_array(M, "M", ndim=(1,))
@@ -115,9 +117,10 @@ def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftM
 
 
 def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
-    """Unit readout that maximises the margin, by a linear support vector machine.
+    """Return the unit readout of maximal margin, from a linear support vector machine.
 
-    Compare it with the soft margin's readout. The plane passes through the origin.
+    Use it as a reference for the readout of the soft margin. The decision plane passes
+    through the origin.
 
     Parameters
     ----------
@@ -131,11 +134,11 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
 
     signed = labelled(states, labels)
     scale = signed.std()
-    check.require(scale, "`states` are all equal; no readout separates them.")
+    check.require(scale, "`states` are all equal, so no readout separates them.")
     signs = check.host_array(labels, "labels").astype(int)
     both = len(np.unique(signs)) > 1
-    check.require(both, "`labels` hold one class only; a margin needs two.")
-    # Newton's method in the primal; the default tolerance stops it a few percent short.
+    check.require(both, "`labels` contain only one class; a margin needs two.")
+    # `dual=False` is Newton's method; its default tolerance stops it a few percent short.
     made: Any = LinearSVC
     settings = {"dual": False, "tol": 1e-10, "fit_intercept": False, "max_iter": 100_000}
     machine = made(C=check.positive(C, "C"), **settings)

@@ -1,12 +1,13 @@
-"""Quadratic functions on the unit sphere, solved exactly.
+"""Exact maxima of quadratic functions on the unit sphere.
 
     maximise  b·v − ½ vᵀ Q v   over ‖v‖ = 1
 
-This gives the readout of a reservoir, and each half-step of the paper's alternation (cases
-A and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With Q = Σ_i q_i w_i w_iᵀ
-and c_i = w_i·b the maximum is v = Σ_i c_i/(q_i − λ) w_i at the root λ < q_1 of the secular
-equation Σ_i (c_i/(q_i − λ))² = 1. In the hard case b has no component in the eigenspace of
-q_1 and there is no root: then λ = q_1, and v is completed to unit norm along w_1.
+This problem gives the readout of a reservoir, and each half-step of the paper's alternation
+(cases A and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With
+Q = Σ_i q_i w_i w_iᵀ and c_i = w_i·b the maximum is v = Σ_i c_i/(q_i − λ) w_i at the root
+λ < q_1 of the secular equation Σ_i (c_i/(q_i − λ))² = 1. In the hard case, b has no
+component in the eigenspace of q_1, and there is no root. Then λ = q_1, and a component
+along w_1 completes v to unit norm.
 """
 
 from __future__ import annotations
@@ -22,31 +23,31 @@ from scipy.linalg import get_lapack_funcs
 from .._base import checks as check
 from .covariances import Factored, Symmetric, root
 
-#: Eigenvalues closer to the smallest one than this share of the largest form one cluster: a
-#: symmetric eigensolver resolves no better.
+#: Eigenvalues that differ from the smallest one by less than this share of the largest one
+#: count as equal to it, because a symmetric eigensolver cannot tell them apart.
 _CLUSTER = 1e-13
 _MAX_NEWTON = 100
 _EPS = float(np.finfo(float).eps)
-#: The eigenvalues of Σ are precise enough while the multiplier is further from them than
-#: this share of the largest one; rounding then changes κ in its tenth digit at most.
+#: The eigenvalues of Σ are precise enough if the distance of the multiplier from them
+#: exceeds this share of the largest. Rounding then changes κ in the tenth digit at most.
 _RESOLVED = 1e-10
 #: With fewer input values than neurons, the multiplier is usually closer than that. Up to
-#: this many values, go to the singular values at once.
+#: this number of values, use the singular values without trying the eigenvalues.
 _FEW = 64
-#: Number of factorisations before eigenvalues are the better way, and the relative error of
-#: ‖v‖ at which to stop: the last Newton step squares it.
+#: Number of factorisations after which eigenvalues are cheaper, and the relative error of
+#: ‖v‖ at which to stop: each Newton step squares it.
 _MAX_FACTORS, _ON_SPHERE = 6, 1e-9
 
 
 @dataclass(frozen=True)
 class SphereMaximum:
-    """Maximiser of b·v − ½ vᵀQv on the unit sphere, for one problem or a batch."""
+    """The maximiser of b·v − ½ vᵀQv on the unit sphere, for one problem or a batch."""
 
     #: A global maximiser (..., n).
     v: np.ndarray
     #: The maximum (...).
     value: np.ndarray
-    #: λ (...) of the secular equation; (Q − λ) v = b.
+    #: The root λ (...) of the secular equation, with (Q − λ) v = b.
     multiplier: np.ndarray
     #: Whether v was completed along the lowest eigenvector, as one of several maximisers.
     hard_case: np.ndarray
@@ -58,9 +59,9 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     Parameters
     ----------
     b : array_like (..., n)
-        The linear part; if zero, this is an eigenvalue problem (case A).
+        The linear part. If it is zero, the problem is an eigenvalue problem (case A).
     Q : array_like (..., n, n)
-        Symmetric, not necessarily positive; leading dimensions are a batch.
+        Symmetric matrix, not necessarily positive. Leading dimensions are a batch.
 
     Examples
     --------
@@ -75,18 +76,19 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     check.must(fits, "Q", wanted, f"{Q.shape} and {b.shape}")
     back, tiny = np.swapaxes(Q, -1, -2), 1e-12 * np.abs(Q).max()
     symmetric = np.allclose(Q, back, rtol=1e-8, atol=tiny)
-    check.must(symmetric, "Q", "be symmetric", "another, use (Q + Qᵀ)/2")
+    check.must(symmetric, "Q", "be symmetric", "a non-symmetric matrix; use (Q + Qᵀ)/2")
     return solve_in_eigenbasis(b, *np.linalg.eigh(Q))
 
 
 def solve_in_eigenbasis(
     b: np.ndarray, q: np.ndarray, w: np.ndarray, *, resolution: Any = None
 ) -> SphereMaximum:
-    """Solve the problem from an eigendecomposition, for example for many η at once.
+    """Solve the problem from an eigendecomposition of Q.
 
-    Eigenvalues q (..., n) ascend and scale with Q; eigenvectors w (..., n, n) are columns.
-    Eigenvalues that differ by less than ``resolution`` count as equal; the default is 1e-13
-    of the largest, the resolution of a symmetric eigensolver.
+    One decomposition serves many η, because the eigenvalues scale with Q. The eigenvalues
+    q (..., n) ascend; the eigenvectors w (..., n, n) are columns. Eigenvalues that differ
+    by less than ``resolution`` count as equal. The default is 1e-13 of the largest
+    eigenvalue, the resolution of a symmetric eigensolver.
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
@@ -96,12 +98,12 @@ def solve_in_eigenbasis(
     lowest = above <= resolution
     above = np.where(lowest, 0.0, above)
     size = _norm(c)
-    # Below rounding, a component along the lowest cluster is noise, not signal.
+    # A component along the lowest eigenvalues that is below rounding is noise.
     low = _norm(np.where(lowest, c, 0.0))
     without_low = low <= 4 * _EPS * size
     safe = np.where(lowest, np.inf, above)
-    # If b and Q differ by hundreds of orders, a ratio may leave the range of floats;
-    # infinity and zero are then the right limits.
+    # If b and Q differ by hundreds of orders of magnitude, a ratio may leave the range of
+    # floats; infinity and zero are then the right limits.
     with np.errstate(over="ignore"):
         at_lowest = c / safe
         rest = (at_lowest**2).sum(-1)
@@ -120,7 +122,7 @@ def solve_in_eigenbasis(
 
 
 def _norm(vectors: np.ndarray) -> np.ndarray:
-    """Norm along the last axis, without squares that overflow or underflow."""
+    """Return norms along the last axis, without squares that overflow or underflow."""
     peak = np.abs(vectors).max(-1, keepdims=True)
     peak = np.where(peak > 0, peak, 1.0)
     return peak[..., 0] * np.linalg.norm(vectors / peak, axis=-1)
@@ -129,11 +131,11 @@ def _norm(vectors: np.ndarray) -> np.ndarray:
 def _secular_root(
     c: np.ndarray, low: np.ndarray, above: np.ndarray, size: np.ndarray
 ) -> np.ndarray:
-    """Distance δ = q_1 − λ > 0 of the root from the lowest eigenvalue.
+    """Return the distance δ = q_1 − λ > 0 of the root from the lowest eigenvalue.
 
-    Newton's method on 1/‖v(δ)‖ − 1, which is nearly linear in δ and convex, starts at the
-    lower end of the bracket [|c_1|, ‖b‖] and approaches the root from below (Moré &
-    Sorensen 1983).
+    It applies Newton's method to 1/‖v(δ)‖ − 1, which is nearly linear in δ and convex. The
+    iteration starts at the lower end of the bracket [|c_1|, ‖b‖] and approaches the root
+    from below (Moré & Sorensen 1983).
     """
     tiny = np.finfo(float).tiny ** 0.25
     scale = np.where(size > 0, size, 1.0)
@@ -156,7 +158,7 @@ def _secular_root(
         upper = np.where(square <= 1, delta, upper)
         moved = delta + step
         inside = (moved >= lower) & (moved <= upper)
-        # Near a vanishing c_1 the root spans many decades: bisect its logarithm.
+        # If c_1 nearly vanishes, the bracket spans many decades: bisect the logarithm.
         moved = np.where(inside, moved, np.sqrt(lower * upper))
         if np.all(np.abs(moved - delta) <= 4 * _EPS * moved):
             break
@@ -165,7 +167,7 @@ def _secular_root(
 
 
 def _one_root(c: np.ndarray, low: float, above: np.ndarray, lower: float) -> float:
-    """The same iteration for one problem, with numbers, which are faster than arrays."""
+    """Run the iteration of `_secular_root` for one problem, with numbers for speed."""
     delta, upper = lower, 1.0
     for _ in range(_MAX_NEWTON):
         shifted = above + delta
@@ -198,11 +200,11 @@ class KernelQuadratic:
     psi: Symmetric
 
     def maximize(self, L: np.ndarray, eta: float) -> np.ndarray:
-        """Maximise κ(L w) over unit vectors w."""
+        """Return the unit vector w that maximises κ(L w)."""
         return self.readouts(L, np.array([eta]))[0]
 
     def readouts(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers for many η, (n_etas, n); Lᵀψ L is decomposed once.
+        """Return the maximisers for many η, (n_etas, n), from one decomposition of Lᵀψ L.
 
         Only the row space of L matters. If it is smaller than the space of w, one more
         direction represents its orthogonal complement, along which κ is constant.
@@ -222,11 +224,12 @@ class KernelQuadratic:
         return w
 
     def _on_sphere(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers from the eigenvalues of Lᵀψ L, precise to rounding of the largest.
+        """Return the maximisers from the eigenvalues of Lᵀψ L.
 
-        If a network amplifies strongly, the relevant eigenvalues are smaller than that.
-        Then use the singular values of ψ^½ L, whose squares they are, at once if the last
-        call needed them too.
+        These are precise to the rounding of the largest eigenvalue. If a network amplifies
+        strongly, the relevant eigenvalues are smaller than this rounding. Then the method
+        uses the singular values of ψ^½ L, whose squares are the eigenvalues. If the last
+        call needed the singular values, this call does not try the eigenvalues first.
         """
         alone, last = len(etas) == 1, self._last
         if alone and not last["resolved"]:
@@ -245,11 +248,11 @@ class KernelQuadratic:
         return self._by_singular_values(L, etas)
 
     def _by_factors(self, b: np.ndarray, Q: np.ndarray) -> np.ndarray | None:
-        """The maximiser by Newton's method on Cholesky factors; None if it fails.
+        """Return the maximiser by Newton's method on Cholesky factors; None if it fails.
 
-        It starts at the multiplier of the last call, the first time at that of a small Q.
-        In an ascent two or three factorisations suffice, each at a twentieth of the cost
-        of eigenvalues.
+        It starts at the multiplier of the last call, or in the first call at the multiplier
+        of a small Q. In an ascent, two or three factorisations suffice; each takes a
+        twentieth of the time of an eigendecomposition.
         """
         multiplier = self._last["multiplier"]
         if multiplier is None:
@@ -276,7 +279,7 @@ class KernelQuadratic:
 
     @cached_property
     def _last(self) -> dict[str, Any]:
-        """The multiplier of the last call, and whether eigenvalues could resolve it."""
+        """The multiplier of the last call, and whether eigenvalues were precise enough."""
         return {"multiplier": None, "resolved": True}
 
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
@@ -290,11 +293,11 @@ class KernelQuadratic:
 
     @cached_property
     def root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """ψ = S Sᵀ as S (D, rank), and μ = S m + rest."""
+        """S (D, rank), m (rank,) and rest (D,) with ψ = S Sᵀ and μ = S m + rest."""
         basis, scale = root(self.psi)
         along = basis.T @ self.mu
         rest = self.mu - basis @ along
-        # If the means coincide, or ψ has full rank, only rounding is left.
+        # If the means coincide, or ψ has full rank, the rest is only rounding.
         if np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(self.mu):
             rest = np.zeros_like(rest)
         return basis * scale, along / scale, rest
@@ -307,14 +310,14 @@ def in_singular_basis(
     etas: np.ndarray,
     rounding: float,
 ) -> tuple[np.ndarray, bool]:
-    """Unit w that maximise κ(L w), one row per η, from the singular values of Sᵀ L.
+    """Return the unit w that maximise κ(L w), one row per η, by singular values of Sᵀ L.
 
     Also returns whether eigenvalues of Lᵀψ L would have been precise enough. ``seen`` is
     Sᵀ L (rank, n) with ψ = S Sᵀ. ``white`` is m in μ = S m + r, with r outside the span of
-    S; ``beyond`` is Lᵀr, zero up to ``rounding``.
+    S. ``beyond`` is Lᵀr; a norm up to ``rounding`` counts as zero.
     """
     left, sizes, right = np.linalg.svd(seen, full_matrices=False)
-    # Ascending, like eigenvalues, with one direction more if there is a complement.
+    # Sort them in ascending order, like eigenvalues; a complement adds one direction.
     sizes, w = sizes[::-1], right[::-1].T
     c = sizes * (left[:, ::-1].T @ white) + w.T @ beyond
     if w.shape[1] < len(w):
@@ -324,7 +327,7 @@ def in_singular_basis(
             size, flat = 0.0, _orthogonal_direction(w)
         w = np.column_stack([flat / np.linalg.norm(flat), w])
         sizes, c = np.append(0.0, sizes), np.append(size, c)
-    # Singular values are precise to rounding of the largest one.
+    # Singular values are precise to the rounding of the largest one.
     known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
     squares = etas[:, None] * sizes**2
     found = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known)
@@ -334,7 +337,7 @@ def in_singular_basis(
 
 
 def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
-    """Lᵀ ψ L, symmetric to the last bit."""
+    """Return Lᵀ ψ L, symmetric to the last bit."""
     if isinstance(psi, Factored):
         seen = psi.factor.T @ L
         return seen.T @ seen
@@ -343,9 +346,9 @@ def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
 
 
 def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
-    """A unit vector orthogonal to the columns of ``basis``, always the same."""
+    """Return a unit vector orthogonal to the columns of ``basis``, without randomness."""
     # The coordinate axis that the basis covers least is furthest from its span.
     vector = np.eye(1, len(basis), int(np.argmin((basis**2).sum(1))))[0]
-    for _ in range(2):  # twice is enough for orthogonality to rounding
+    for _ in range(2):  # two passes reach orthogonality to rounding
         vector = vector - basis @ (basis.T @ vector)
     return vector / np.linalg.norm(vector)

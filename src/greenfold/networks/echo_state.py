@@ -21,17 +21,17 @@ __all__ = ["EchoStateNetwork"]
 class EchoStateNetwork(Network, kind="echo_state_network"):
     """A leaky echo state network y' = (1 − a) y + a φ(W y + u x + b).
 
-    The convention is reservoirpy's. `unfold` takes the network at linear order, where the
-    optimum can be certified; `Dynamics` runs and differentiates the full network. In both,
-    states are deviations from ``rest``, every series starts at rest, and one step of the
-    stimulus is one step of the network.
+    The convention is that of reservoirpy. `unfold` takes the network at linear order, for
+    which the optimum can be certified. `Dynamics` runs and differentiates the full network.
+    In both, states are deviations from ``rest``, every series starts at rest, and one step
+    of the stimulus is one step of the network.
 
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
-        W_ij is the connection from neuron j to neuron i. Stored dense.
+        W_ij is the connection from neuron j to neuron i. Stored as a dense array.
     leak : float or array_like (n_neurons,)
-        Leak a in (0, 1]: the share of a neuron's state that each step renews.
+        Leak a in (0, 1], the share of a neuron's state that each step renews.
     gain : Gain, optional
         Gain φ; tanh by default.
     bias : float or array_like (n_neurons,), optional
@@ -99,10 +99,11 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         bias: Any = None,
         allow_unstable: bool = False,
     ) -> EchoStateNetwork:
-        """Draw sparse normal weights and scale them, as is usual for echo state networks.
+        """Draw a network with sparse normal weights, scaled to a spectral radius.
 
-        The parameters are those of `EchoStateNetwork` and of `Reservoir.random`;
-        ``spectral_radius`` is the largest |λ| of W.
+        This is usual for echo state networks. The parameters are those of
+        `EchoStateNetwork` and of `Reservoir.random`; ``spectral_radius`` is the largest |λ|
+        of W.
         """
         plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
         parts = {"gain": gain, "bias": bias, "allow_unstable": allow_unstable}
@@ -123,7 +124,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         spectral_radius: float = 0.9,
         bias: Any = None,
     ) -> EchoStateNetwork:
-        """Draw a network in space, as `Reservoir.spatial` does, and scale it.
+        """Draw a network in space, as `Reservoir.spatial` does, and scale its weights.
 
         The parameters are those of `Reservoir.spatial` and of `random`.
         """
@@ -135,7 +136,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     def legendre(
         cls, n_neurons: int, theta: float, gain: Gain | None = None
     ) -> EchoStateNetwork:
-        """The Legendre delay system for input that is constant over each step.
+        """Make the Legendre delay system for input that is constant over each step.
 
         ``theta`` is the length of the window in steps. The gain is linear by default, like
         the delay system. `greenfold.networks.weights.legendre_step` gives the matching
@@ -164,7 +165,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
     @cached_property
     def spectral_radius(self) -> float:
-        """Largest |λ| of E: the share of the slowest deviation that one step leaves."""
+        """Largest |λ| of E: the share of the slowest deviation left after one step."""
         return float(np.abs(np.linalg.eigvals(self.linear_step[0])).max())
 
 

@@ -1,10 +1,10 @@
 """Gain functions of the neurons.
 
-A gain is one entry of `KINDS`; the rest of greenfold asks the `Gain` object. The functions
-that gains are made of are at module level, because a lambda does not pickle. Values and
-slopes are elementwise on arrays of any namespace; functions named `…_both` return value and
-slope. A series function takes points (N,) on the host and a degree, and returns the
-coefficients c_0 … c_degree of φ(point + d) in powers of d, each (N,).
+Each kind of gain is one entry of `KINDS`; the rest of greenfold uses only the `Gain`
+object. The functions that define gains are at module level, because a lambda cannot be
+pickled. They work elementwise on arrays of any namespace; functions named `…_both` return
+value and slope. A series function takes points (N,) on the host and a degree, and returns
+the coefficients c_0 … c_degree of φ(point + d) in powers of d, each (N,).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Function = Callable[[Any], Any]
 
 
 def horner(coefficients: Any, y: Any) -> Any:
-    """Evaluate a polynomial whose coefficients are in increasing powers."""
+    """Evaluate a polynomial with coefficients in increasing powers."""
     total = 0 * y + float(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * y + float(c)
@@ -43,18 +43,18 @@ def polynomial_series(
 
 
 def tanh(y: Any) -> Any:
-    """Value of tanh."""
+    """Return tanh(y)."""
     return namespace(y).tanh(y)
 
 
 def tanh_both(y: Any) -> tuple[Any, Any]:
-    """Value and slope 1 − tanh² of tanh."""
+    """Return tanh(y) and its slope 1 − tanh²(y)."""
     bent = tanh(y)
     return bent, 1 - bent * bent
 
 
 def biased(y: Any, t: float) -> Any:
-    """Biased tanh with t = tanh b, written so that nothing cancels near rest.
+    """Return the biased tanh for t = tanh b, in a form without cancellation near rest.
 
     (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y).
     """
@@ -63,7 +63,7 @@ def biased(y: Any, t: float) -> Any:
 
 
 def biased_both(y: Any, t: float) -> tuple[Any, Any]:
-    """Biased tanh and its slope."""
+    """Return the biased tanh and its slope."""
     bent, slope = tanh_both(y)
     below = t * bent
     below += 1
@@ -74,7 +74,7 @@ def biased_both(y: Any, t: float) -> tuple[Any, Any]:
 
 
 def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]:
-    """Series of the biased tanh; tanh around b + point follows from f' = 1 − f²."""
+    """Return the series of the biased tanh, from f' = 1 − f² for tanh at b + point."""
     bent = np.tanh(points)
     f = [(t + bent) / (1 + t * bent)]
     for k in range(degree):
@@ -83,12 +83,12 @@ def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]
 
 
 def sigmoid(y: Any) -> Any:
-    """1/(1 + e^−y), written so that nothing overflows."""
+    """Return the sigmoid 1/(1 + e^−y), in a form that cannot overflow."""
     return (1 + tanh(y / 2)) / 2
 
 
 def sigmoid_both(y: Any) -> tuple[Any, Any]:
-    """Sigmoid and its slope σ (1 − σ) = (1 − tanh²(y/2))/4."""
+    """Return the sigmoid and its slope σ (1 − σ) = (1 − tanh²(y/2))/4."""
     bent, slope = tanh_both(y / 2)
     bent += 1
     bent /= 2
@@ -97,7 +97,7 @@ def sigmoid_both(y: Any) -> tuple[Any, Any]:
 
 
 def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
-    """Series of the sigmoid, from σ' = σ − σ²."""
+    """Return the series of the sigmoid, from σ' = σ − σ²."""
     f = [sigmoid(points)]
     for k in range(degree):
         f.append((f[k] - _square(f, k)) / (k + 1))
@@ -105,29 +105,29 @@ def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
 
 
 def softplus(y: Any) -> Any:
-    """log(1 + e^y), written so that nothing overflows."""
+    """Return the softplus log(1 + e^y), in a form that cannot overflow."""
     xp = namespace(y)
     return relu(y) + xp.log1p(xp.exp(-xp.abs(y)))
 
 
 def softplus_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
-    """Series of the softplus, whose slope is the sigmoid."""
+    """Return the series of the softplus, whose slope is the sigmoid."""
     slopes = sigmoid_series(points, degree - 1)
     return [softplus(points), *(c / (k + 1) for k, c in enumerate(slopes))]
 
 
 def relu(y: Any) -> Any:
-    """max(y, 0)."""
+    """Return max(y, 0)."""
     return (y + namespace(y).abs(y)) / 2
 
 
 def relu_slope(y: Any) -> Any:
-    """0 below zero, 1 above, ½ at zero."""
+    """Return the slope of relu: 0 below zero, 1 above zero, ½ at zero."""
     return (1 + namespace(y).sign(y)) / 2
 
 
 def _square(f: list[np.ndarray], k: int) -> np.ndarray:
-    """Coefficient k of the square of a series."""
+    """Return coefficient k of the square of a series."""
     return sum((f[i] * f[k - i] for i in range(1, k + 1)), f[0] * f[k])
 
 
@@ -136,13 +136,13 @@ _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 1559
 
 #: Beyond this bias, rounding leaves eleven digits or fewer of 1 − tanh b.
 _MAX_BIAS = 5.0
-#: Neither printed nor compared.
+#: Options of a field that is neither printed nor compared.
 _HIDDEN: Any = {"repr": False, "compare": False}
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Gain function φ of the neurons, with its Taylor coefficients at rest.
+    """A gain function φ of the neurons, with its Taylor coefficients at rest.
 
     Make one with a class method such as `Gain.quadratic` or `Gain.tanh`.
 
@@ -154,10 +154,10 @@ class Gain:
     name : str
         The printed name.
     kind, parameters
-        The constructor in `KINDS` and its arguments; None for a gain made of code, which
-        cannot be saved.
+        The constructor in `KINDS` and its arguments; None for a gain made from your own
+        functions, which cannot be saved.
     nest_model : str or None
-        The rate neuron of NEST with this gain.
+        The rate neuron of NEST that has this gain.
     """
 
     coefficients: tuple[float, ...]
@@ -181,28 +181,29 @@ class Gain:
 
     @classmethod
     def linear(cls) -> Gain:
-        """φ(y) = y."""
+        """Make the linear gain φ(y) = y."""
         return cls((0.0, 1.0), "linear", "linear", nest_model="lin_rate_ipn")
 
     @classmethod
     def quadratic(cls, alpha: float) -> Gain:
-        """φ(y) = y + α y², the paper's weak non-linearity."""
+        """Make the quadratic gain φ(y) = y + α y², the paper's weak non-linearity."""
         value = check.number(alpha, "alpha")
         name = f"quadratic(alpha={value:g})"
         return cls((0.0, 1.0, value), name, "quadratic", {"alpha": value})
 
     @classmethod
     def polynomial(cls, coefficients: Any) -> Gain:
-        """φ(y) = Σ_k c_k y^k, coefficients in increasing powers from c_0 = 0."""
+        """Make the polynomial gain φ(y) = Σ_k c_k y^k from c_0 = 0, c_1, c_2, …."""
         values = check.host_array(coefficients, "coefficients", ndim=(1,)).tolist()
         made = {"coefficients": values}
         return cls(tuple(values), f"polynomial({values})", "polynomial", made)
 
     @classmethod
     def tanh(cls, degree: int = 11) -> Gain:
-        """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
+        """Make the gain φ(y) = tanh(y).
 
-        The series converges for |y| < π/2 only, so an unfolding is valid for small states.
+        The unfolding uses its Taylor polynomial up to ``degree``. The series converges only
+        for |y| < π/2, so an unfolding is valid for small states.
         """
         degree = check.count(degree, "degree")
         most = len(_TANH) - 1
@@ -213,11 +214,12 @@ class Gain:
 
     @classmethod
     def biased_tanh(cls, b: float, degree: int = 11) -> Gain:
-        """φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b): it saturates, and is not odd.
+        """Make the gain φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b).
 
-        A tanh neuron that rests at b, in units where its slope there is 1. The unfolding
-        sees its Taylor polynomial up to ``degree``, which begins with y − tanh(b) y² and
-        converges for |y| < √(b² + π²/4) only. b lies between −5 and 5.
+        It saturates and is not odd. It describes a tanh neuron that rests at b, in units in
+        which its slope there is 1. The unfolding uses its Taylor polynomial up to
+        ``degree``, which begins with y − tanh(b) y² and converges only for |y| <
+        √(b² + π²/4). b lies between −5 and 5.
         """
         value, most = check.number(b, "b"), f"{_MAX_BIAS:g}"
         wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
@@ -229,10 +231,10 @@ class Gain:
 
     @classmethod
     def sigmoid(cls, degree: int = 11) -> Gain:
-        """φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
+        """Make the gain φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
 
         It is ½ at zero, so a network with this gain does not rest at zero
-        (`Reservoir.rest`). The unfolding sees its Taylor polynomial around the resting
+        (`Reservoir.rest`). The unfolding uses its Taylor polynomial around the resting
         state up to ``degree``; at zero the series converges for |y| < π.
         """
         parts = {"_function": sigmoid, "_both": sigmoid_both}
@@ -240,9 +242,9 @@ class Gain:
 
     @classmethod
     def softplus(cls, degree: int = 11) -> Gain:
-        """φ(y) = log(1 + e^y), a rectified gain without a kink.
+        """Make the gain φ(y) = log(1 + e^y), a rectified gain without a kink.
 
-        It is log 2 at zero, and otherwise behaves like `sigmoid`.
+        It is log 2 at zero; everything else is as in `sigmoid`.
         """
         parts = {"_function": softplus, "_derivative": sigmoid}
         return cls._smooth("softplus", degree, softplus_series, **parts)
@@ -258,18 +260,19 @@ class Gain:
 
     @classmethod
     def relu(cls) -> Gain:
-        """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
+        """Make the gain φ(y) = max(y, 0), for `Dynamics` and `simulate`.
 
-        It has no Taylor series. An unfolding is of order 0 only and takes the slope of each
-        neuron at rest; on the kink, where all neurons rest without a bias, that is ½.
+        It has no Taylor series. An unfolding can only have order 0 and takes the slope of
+        each neuron at rest. Without a bias, all neurons rest on the kink, where the slope
+        is ½.
         """
         return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
     @classmethod
     def custom(cls, function: Function, derivative: Function, name: str = "custom") -> Gain:
-        """Make your own gain, for `Dynamics` and `simulate`.
+        """Make a gain from your own functions, for `Dynamics` and `simulate`.
 
-        An unfolding knows only its slope at rest, so it is of linear order. A model with a
+        An unfolding knows only its slope at rest, so it has linear order. A model with a
         custom gain cannot be saved.
 
         Parameters
@@ -293,18 +296,18 @@ class Gain:
 
     @classmethod
     def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
-        """Make the gain that ``kind`` and ``parameters`` describe."""
+        """Make the gain of a ``kind`` with the given ``parameters``."""
         check.must(kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", repr(kind))
         return KINDS[kind](**parameters)
 
     @property
     def offset(self) -> float:
-        """φ(0)."""
+        """The value φ(0) at zero."""
         return self.coefficients[0]
 
     @property
     def slope(self) -> float:
-        """φ'(0)."""
+        """The slope φ'(0) at zero."""
         return self.coefficients[1] if len(self.coefficients) > 1 else 0.0
 
     @property
@@ -318,9 +321,9 @@ class Gain:
         return len(self.coefficients) > 2
 
     def around(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at points (N,).
+        """Return Taylor coefficients of φ(point + d) − φ(point) in d, at points (N,).
 
-        From c_0 = 0 to the degree of the gain, or to the slope if it has no series.
+        They run from c_0 = 0 to the degree of the gain; without a series, to the slope.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
         if self._series is not None:
@@ -349,14 +352,14 @@ class Gain:
         return self._both(y) if self._both else (self(y), self.derivative(y))
 
     def advice(self, scale: float) -> str:
-        """Say in words how to make the non-linear part smaller by a factor."""
+        """Return advice in words on how to make the non-linear part smaller by a factor."""
         if "alpha" in self.parameters:
             alpha = self.parameters["alpha"]
             return f"lower alpha from {alpha:g} to {alpha * scale:.2g}"
         if self._function is None:
             return f"scale the non-linear part of the gain by {scale:.2g}"
-        # Without a parameter, only smaller states help: a term of degree p shrinks with
-        # power p − 1 of their size.
+        # Without a parameter, only smaller states help: relative to the linear term, a term
+        # of degree p shrinks with power p − 1 of their size.
         power = next((k for k, c in enumerate(self.coefficients) if k > 1 and c), 2)
         return f"scale the stimuli by {scale ** (1 / (power - 1)):.2g}"
 
@@ -367,14 +370,14 @@ _GRID, _STEP, _AGREE = np.linspace(-3.0, 3.0, 200), 1e-5, 1e-4
 
 
 def _check_derivative(function: Function, derivative: Function) -> None:
-    """Refuse a gain that is not zero at rest, or whose derivative does not fit."""
+    """Refuse a gain that is not zero at zero, or whose derivative does not fit."""
     found = {}
     for argument, call in (("function", function), ("derivative", derivative)):
         check.must(callable(call), argument, "be callable", repr(call), TypeError)
         with np.errstate(all="ignore"):
             value = check.host_array(call(_GRID.copy()), argument)
         shape, got = _GRID.shape, f"shape {value.shape}"
-        check.must(value.shape == shape, argument, f"return shape {shape} for it", got)
+        check.must(value.shape == shape, argument, f"return shape {shape} for y", got)
         found[argument] = value
     at_rest = float(check.host_array(function(np.zeros(1)), "function").ravel()[0])
     wanted = "be zero at zero, so that the resting network stays at rest"
@@ -386,7 +389,7 @@ def _check_derivative(function: Function, derivative: Function) -> None:
     worst = int(np.argmax(wrong))
     here = f"at y = {_GRID[worst]:.3g} it is {given[worst]:.6g}"
     gives = f"a finite difference gives {difference[worst]:.6g}"
-    problem = f"`derivative` is not that of `function`: {here}, and {gives}."
+    problem = f"`derivative` is not the derivative of `function`: {here}, and {gives}."
     check.require(wrong[worst] <= _AGREE, problem)
 
 

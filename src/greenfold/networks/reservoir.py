@@ -1,7 +1,7 @@
-"""The paper's network in continuous time, and what all networks share.
+"""The paper's network in continuous time, and the base class of all networks.
 
-`Network` has parts, resting state, architectures and file format; `Reservoir` adds its
-equation of motion, modes and stability.
+`Network` defines the parts, resting state, architectures and file format. `Reservoir` adds
+its equation of motion, modes and stability.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Network(Shown, codec.Saved):
-    """Base of `Reservoir` and `EchoStateNetwork`, which add their equation of motion."""
+    """A base class of `Reservoir` and `EchoStateNetwork`, which add equations of motion."""
 
     weights: np.ndarray
     gain: Gain
@@ -35,7 +35,7 @@ class Network(Shown, codec.Saved):
     bias: np.ndarray | None
     rest: np.ndarray = field(init=False)
 
-    #: Number of networks drawn up to this one, the first stable one.
+    #: Number of draws up to this network, the first stable one.
     n_draws: ClassVar[int] = 1
     #: The attribute that sets the speed of the neurons, and its largest value.
     _speed: ClassVar[str]
@@ -54,7 +54,7 @@ class Network(Shown, codec.Saved):
         check.must(isinstance(gain, Gain), "gain", wanted, repr(gain), TypeError)
         matrix = check.square_weights(weights)
         name = self._speed
-        # A frozen dataclass refuses to set attributes.
+        # A frozen dataclass does not allow `setattr`.
         vars(self).update(weights=matrix, gain=gain, allow_unstable=bool(allow_unstable))
         speed = check.positive_each(speed, name, len(matrix), self._fastest)
         vars(self).update({name: speed, "bias": check.constant_input(bias, len(matrix))})
@@ -75,7 +75,7 @@ class Network(Shown, codec.Saved):
         try:
             return self._solve_rest(bias)
         except np.linalg.LinAlgError:
-            why = "one of its modes has the eigenvalue 1 and integrates it without end"
+            why = "one of its modes has the eigenvalue 1 and integrates the bias forever"
             problem = f"`bias` leaves the network without a rest state: {why}"
             raise ValueError(f"{problem}; scale the weights.") from None
 
@@ -84,7 +84,8 @@ class Network(Shown, codec.Saved):
         connectivity = self.gain.slope * self.weights
         return np.linalg.solve(np.eye(self.n_neurons) - connectivity, bias)
 
-    #: The stable resting state for a bias, and how an unstable network grows, in words.
+    #: Methods that return the stable resting state for a bias, and that describe how an
+    #: unstable network grows.
     _find_rest: ClassVar[Callable[..., np.ndarray]]
     _say_growth: ClassVar[Callable[..., str]]
 
@@ -92,7 +93,7 @@ class Network(Shown, codec.Saved):
     def _draw(
         cls, plan: plans.Plan, spectral_radius: Any, max_draws: Any = None, **parts: Any
     ) -> Self:
-        """Return the first stable network of a plan; with None, the first one drawn."""
+        """Return the first stable network of a plan; without max_draws, the first draw."""
         if spectral_radius is not None or max_draws is None:
             spectral_radius = check.positive(spectral_radius, "spectral_radius")
         if max_draws is None:
@@ -105,8 +106,8 @@ class Network(Shown, codec.Saved):
                 made = cls(weights, **parts)
             except UnstableError as error:
                 found.append(error.abscissa)
-                # The largest eigenvalue varies by about 1/√N between draws: far beyond
-                # that, drawing again does not help.
+                # The largest eigenvalue varies by about 1/√N between draws. If it exceeds
+                # 1 by far more, drawing again does not help.
                 hopeless = min(found) > 1 + 5 / np.sqrt(len(weights))
                 if len(found) == max_draws or hopeless:
                     allow = "allow_unstable" in str(error)
@@ -118,7 +119,7 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:
-        """Make a ring of neurons, each driving the next with the same weight.
+        """Make a ring of neurons, in which each drives the next with the same weight.
 
         ``args`` and ``kwargs`` are the arguments of the class after the weights. With a
         gain of slope 1, the network is stable for |weight| < 1.
@@ -129,10 +130,10 @@ class Network(Shown, codec.Saved):
     def delay_line(
         cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any
     ) -> Self:
-        """Make a chain of neurons, each driving the next; any weight is stable.
+        """Make a chain of neurons, in which each drives the next; any weight is stable.
 
-        In continuous time it is a cascade of low-pass filters; in discrete time with leak 1
-        it is a shift register. The arguments are as in `cycle`.
+        In continuous time, it is a cascade of low-pass filters. In discrete time with leak
+        1, it is a shift register. The arguments are as in `cycle`.
         """
         return cls(plans.delay_line_weights(n_neurons, weight), *args, **kwargs)
 
@@ -149,8 +150,9 @@ class Network(Shown, codec.Saved):
     ) -> Self:
         """Make a network from a graph, such as a connectome or a NetworkX graph.
 
-        An edge from j to i becomes W_ij, so activity runs along the edges. Entry [i, j] of
-        a matrix is the edge from i to j; if your matrix is W itself, pass it to the class.
+        An edge from j to i becomes W_ij, so activity runs along the edges. In a matrix,
+        entry [i, j] is the edge from i to j. If your matrix is W itself, pass it to the
+        class instead.
 
         Parameters
         ----------
@@ -160,8 +162,8 @@ class Network(Shown, codec.Saved):
             Scale the weights so that this is the largest |λ| of W; None keeps them as they
             are.
         weight : str or None
-            Edge attribute of a NetworkX graph that holds the weight; edges without it, or
-            all edges if None, have weight 1.
+            Edge attribute of a NetworkX graph that holds the weight. Edges without it, or
+            all edges if it is None, have weight 1.
         nodes : iterable, optional
             Nodes that become neurons, in this order: nodes of a NetworkX graph, or row
             numbers of a matrix.
@@ -207,7 +209,7 @@ class Network(Shown, codec.Saved):
 
 
 def slope_at_rest(gain: Any, purpose: str) -> float:
-    """Slope of the gain at zero, by which the linear network's weights are divided."""
+    """Return the slope of the gain at zero, which divides the weights of the network."""
     slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
     if slope == 0:
         raise ValueError(f"`gain` must have a slope at rest for a network to {purpose}.")
@@ -221,7 +223,7 @@ def _range(value: float | np.ndarray) -> str:
 
 
 def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
-    """Say what to do if no draw of a random network was stable."""
+    """Return a message that says what to do if no draw was stable."""
     if len(found) == 1 and not hopeless:
         way = "draw again with a larger max_draws, or scale it with spectral_radius=0.9"
     else:
@@ -236,12 +238,13 @@ def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str
 
 def _taken_gain(gain: Gain) -> dict[str, Any]:
     if gain.kind not in KINDS:
-        code = f"the gain {gain.name} is made of code and cannot be saved"
-        raise TypeError(f"{code}; others can: {', '.join(KINDS)}.")
+        code = f"the gain {gain.name} is made of functions and cannot be saved"
+        raise TypeError(f"{code}; use one of {', '.join(KINDS)}.")
     return {"kind": gain.kind, "parameters": dict(gain.parameters)}
 
 
-#: The time to expand a gain grows with the square of its degree: seconds for this one.
+#: The time to expand a gain grows with the square of its degree. Degree 2,000 takes
+#: seconds.
 _PARAMETERS = codec.Plain(
     "values by name, with a degree up to 2,000",
     lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
@@ -255,31 +258,31 @@ NETWORK = {
     "allow_unstable": codec.FLAG,
     "bias": codec.Maybe(codec.Numbers("neurons")),
 }
-#: Speed of the neurons.
+#: Field for the speed of the neurons: one number, or one per neuron.
 PER_NEURON = codec.Numbers("neurons", or_one=True)
 
 
 def abscissa(matrix: np.ndarray) -> float:
-    """Largest real part of the eigenvalues."""
+    """Return the largest real part of the eigenvalues."""
     return float(np.real(np.linalg.eigvals(matrix)).max())
 
 
 @dataclass(frozen=True)
 class Modes:
-    """Eigenmodes of the connectivity W, the slowest first.
+    """The eigenmodes of the connectivity W, the slowest first.
 
-    Use them to look at a network. W is not normal, so its eigenvectors may be badly
+    Use them to inspect a network. W is not normal, so its eigenvectors may be badly
     conditioned; greenfold computes no result from them.
 
     Attributes
     ----------
     eigenvalues : ndarray (n_neurons,), complex
-        λ_α of W diag(φ') at rest, by decreasing real part. If time constants differ, λ_α of
-        1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ. A mode decays if Re λ_α < 1.
+        λ_α of W diag(φ') at rest, by decreasing real part. If the time constants differ,
+        λ_α of 1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ. A mode decays if Re λ_α < 1.
     left_vectors : ndarray (n_neurons, n_neurons), complex
         Row α is w_α, of unit length.
     time_constants : ndarray (n_neurons,)
-        τ_α = τ / (1 − Re λ_α); infinite where Re λ_α ≥ 1.
+        τ_α = τ / (1 − Re λ_α); infinite if Re λ_α ≥ 1.
     """
 
     eigenvalues: NDArray[np.complex128]
@@ -288,10 +291,10 @@ class Modes:
     _pace: Any = field(default=1.0, repr=False)
 
     def loading(self, u: Any) -> np.ndarray:
-        """Loading ω_α = w_αᵀ u of an input projection u (paper, figure 2c).
+        """Return the loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
 
-        If the time constants differ, u_i is scaled by τ/τ_i. u is (n_neurons,) or
-        (n_neurons, n_channels), and the complex result has the same shape.
+        u has shape (n_neurons,) or (n_neurons, n_channels), and the complex result has the
+        same shape. If the time constants differ, u_i is scaled by τ/τ_i.
         """
         vector = check.host_array(u, "u", ndim=(1, 2))
         check.input_projection(vector, len(self.eigenvalues))
@@ -311,16 +314,16 @@ class Reservoir(Network, kind="reservoir"):
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
-        W_ij is the connection from neuron j to neuron i. Stored dense: the propagator of a
-        sparse network is dense.
+        W_ij is the connection from neuron j to neuron i. Stored as a dense array,
+        because the propagator of a sparse network is dense.
     tau : float or array_like (n_neurons,)
-        Time constant of all neurons or of each, in the unit of time of the stimuli.
+        Time constant of all neurons or of each neuron, in the unit of time of the stimuli.
     gain : Gain, optional
         Gain φ; linear by default. The slope φ' at rest need not be 1: the linear part of
         the dynamics has the connectivity W diag(φ').
     allow_unstable : bool
         Accept a *linear* network whose modes grow (Re λ ≥ 1); its unfolding is exact over a
-        finite time. A non-linear one with growing modes is refused, as in the paper.
+        finite time. A non-linear network with growing modes is refused, as in the paper.
     bias : float or array_like (n_neurons,), optional
         Bias b, a constant input to each neuron.
 
@@ -365,9 +368,9 @@ class Reservoir(Network, kind="reservoir"):
         if self.gain.is_linear:
             escape = "or pass allow_unstable=True"
         if isinstance(self.tau, np.ndarray):
-            grows = f"the fastest growing mode grows by {radius - 1:.4g} of itself in their"
+            grows = f"a mode grows by {radius - 1:.4g} of its size per mean time constant"
             advice = "scale the weights down, slow excitation or speed up inhibition"
-            return f"with these time constants {grows} mean; {advice}, {escape}"
+            return f"with these time constants, {grows}; {advice}, {escape}"
         largest = f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}"
         advice = f"multiply the weights (or g) by {0.9 / radius:.3g} to reach 0.9"
         return f"{largest}, and it must be below 1; {advice}, {escape}"
@@ -387,7 +390,7 @@ class Reservoir(Network, kind="reservoir"):
         connectivity: float = 1.0,
         bias: Any = None,
     ) -> Self:
-        """Draw W_ij ~ N(0, g²/N), the paper's random network.
+        """Draw the paper's random network, with weights W_ij ~ N(0, g²/N).
 
         Parameters
         ----------
@@ -399,13 +402,13 @@ class Reservoir(Network, kind="reservoir"):
         rng : numpy Generator, int or None
             Source of randomness.
         max_draws : int
-            Draw again while the network is unstable, at most this many times in all. The
-            first stable draw is kept; its attribute ``n_draws`` counts the draws. At g =
+            Largest number of draws. An unstable network is drawn again, and the first
+            stable draw is kept; its attribute ``n_draws`` counts the draws. At g =
             0.9, 12 % of networks of 20 neurons and 4 % of networks of 100 are drawn again.
         spectral_radius : float, optional
-            Scale the weights so that this is the largest |λ| of W, whatever g is.
+            Scale the weights so that this is the largest |λ| of W, regardless of g.
         connectivity : float
-            Probability of a connection; g stays the radius.
+            Probability of a connection; g remains the radius.
         """
         plan = plans.random_plan(n_neurons, g, rng, connectivity)
         parts = {"tau": tau, "gain": gain, "allow_unstable": allow_unstable, "bias": bias}
@@ -436,11 +439,11 @@ class Reservoir(Network, kind="reservoir"):
         g : float
             Radius of the disc that the bulk of the eigenvalues fills.
         tau, bias : float, (float, float) or array_like (n_neurons,)
-            Two numbers are for excitatory and inhibitory neurons.
+            Two numbers apply to the excitatory and to the inhibitory neurons.
         excitatory : float
             Share of excitatory neurons, which come first.
         inhibition : float, optional
-            Inhibition over excitation, summed over the inputs of each neuron; 1 is
+            Ratio of inhibition to excitation, summed over the inputs of each neuron; 1 is
             balanced. None keeps the ratio as drawn.
 
         Examples
@@ -464,7 +467,7 @@ class Reservoir(Network, kind="reservoir"):
         tau: float | None = None,
         gain: Gain | None = None,
     ) -> Self:
-        """Make independent damped oscillators, so that you choose the modes of the network.
+        """Make a network of independent damped oscillators, whose modes you choose.
 
         Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
         of φ'(0) W, where a = 1 − τ/T_j and b = τω_j. Its linear mode decays as exp(−t/T_j)
@@ -478,8 +481,8 @@ class Reservoir(Network, kind="reservoir"):
         frequencies : array_like (n_oscillators,)
             Angular frequencies ω_j ≥ 0, in radians per unit of time.
         tau : float, optional
-            The shortest decay time by default, so that no neuron inhibits itself. It scales
-            the input but does not change the modes.
+            Time constant; by default the shortest decay time, so that no neuron inhibits
+            itself. It scales the input but does not change the modes.
         gain : Gain, optional
 
         Examples
@@ -509,19 +512,21 @@ class Reservoir(Network, kind="reservoir"):
         max_draws: int = 100,
         spectral_radius: float | None = None,
     ) -> Self:
-        """Draw a network in space, where near neurons are more likely to connect.
+        """Draw a network in space, in which nearby neurons are more likely to connect.
 
-        The probability of a connection falls as exp(−distance / reach). Weights are normal,
-        of either sign; no neuron drives itself.
+        The probability of a connection falls as exp(−distance / reach). Weights are normal
+        and of either sign. No neuron drives itself.
 
         Parameters
         ----------
         n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
             As in `random`.
         g : float
-            Approximate radius of the disc of eigenvalues; a short reach puts some outside.
+            Approximate radius of the disc of eigenvalues; with a short reach, some lie
+            outside.
         reach : float
-            Distance over which the probability falls by e, in the unit of the positions.
+            Distance over which the probability falls by a factor e, in the unit of the
+            positions.
         connectivity : float
             Mean probability of a connection.
         positions : array_like (n_neurons, n_dimensions), optional
@@ -542,12 +547,12 @@ class Reservoir(Network, kind="reservoir"):
         tau: float | None = None,
         gain: Gain | None = None,
     ) -> Self:
-        """Make the Legendre delay system, which keeps a window of length θ of its input.
+        """Make the Legendre delay system, which stores the last θ of its input.
 
         With the input projection of `greenfold.networks.weights.legendre_delay`, the states
-        are the coefficients of the last θ of the input along orthonormal Legendre
-        polynomials, and a fixed readout gives the input θ ago (LegT). You can also solve
-        for another u.
+        are the coefficients of the last θ of the input in orthonormal Legendre polynomials,
+        and a fixed readout gives the input from a time θ ago (LegT). You can also solve for
+        another u.
 
         Parameters
         ----------
@@ -555,7 +560,8 @@ class Reservoir(Network, kind="reservoir"):
         theta : float
             Length of the window, in the unit of time of the stimuli.
         tau : float, optional
-            θ/n by default. It scales the input but does not change the modes.
+            Time constant; θ/n by default. It scales the input but does not change the
+            modes.
         gain : Gain, optional
         """
         made = plans.legendre_delay(n_neurons, theta, tau)
@@ -564,7 +570,7 @@ class Reservoir(Network, kind="reservoir"):
     def with_tau(self, tau: Any) -> Reservoir:
         """Return the same network with another time constant.
 
-        If time constants differ, a number is their new mean, and their ratios are kept.
+        If the time constants differ, a number is their new mean, and their ratios are kept.
         """
         if isinstance(self.tau, np.ndarray) and np.ndim(tau) == 0:
             tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
@@ -572,19 +578,19 @@ class Reservoir(Network, kind="reservoir"):
 
     @property
     def mean_tau(self) -> float:
-        """The time constant, or the mean of unequal ones."""
+        """The time constant, or the mean of unequal time constants."""
         return float(np.mean(self.tau))
 
     @cached_property
     def pace(self) -> float | np.ndarray:
-        """Mean time constant over that of each neuron; 1.0 if they are equal."""
+        """Mean time constant divided by that of each neuron; 1.0 if they are equal."""
         return self.mean_tau / self.tau if isinstance(self.tau, np.ndarray) else 1.0
 
     @cached_property
     def coefficients(self) -> tuple[Any, ...]:
         """Taylor coefficients of φ(y* + d) − φ(y*) in powers of d, from c_0 = 0 on.
 
-        They are numbers if the network rests at zero, else arrays (n_neurons,).
+        They are numbers if the network rests at zero, and arrays (n_neurons,) otherwise.
         """
         if self.rest.any():
             return self.gain.around(self.rest)
@@ -597,7 +603,7 @@ class Reservoir(Network, kind="reservoir"):
         return slope * self.weights
 
     def mode_matrix(self, connectivity: np.ndarray) -> np.ndarray:
-        """Return the matrix whose modes are `Modes`, for a connectivity of deviations."""
+        """Return the matrix with these `Modes`, for a connectivity of the deviations."""
         if not isinstance(self.pace, np.ndarray):
             return connectivity
         identity = np.eye(self.n_neurons)
@@ -609,7 +615,7 @@ class Reservoir(Network, kind="reservoir"):
         return abscissa(self.mode_matrix(self.linear_weights))
 
     def modes(self) -> Modes:
-        """Eigenvalues, left eigenvectors and time constants of the connectivity."""
+        """Return eigenvalues, left eigenvectors and time constants of the connectivity."""
         eig: Any = linalg.eig
         matrix = self.mode_matrix(self.linear_weights)
         eigenvalues, left = eig(matrix, left=True, right=False)
@@ -621,7 +627,7 @@ class Reservoir(Network, kind="reservoir"):
         return Modes(eigenvalues, left.conj().T[order], constants, self.pace)
 
     def linearized_abscissa(self, states: Any) -> np.ndarray:
-        """Largest Re λ̃ of the connectivity W_ij φ'(y_j), linearised around given states.
+        """Return the largest Re λ̃ of the connectivity W_ij φ'(y_j) around given states.
 
         ``states`` (..., n_neurons), such as a trajectory, are deviations from rest. The
         network is locally stable where the result (...) is below 1 (paper, supplement

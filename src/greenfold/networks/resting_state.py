@@ -1,7 +1,7 @@
-"""The state in which an undriven network rests, and whether it is stable.
+"""Find the state in which an undriven network rests, and check that it is stable.
 
-Newton's method starts from zero, or from where the network itself settles. The state is
-refused unless small deviations decay.
+Newton's method starts from zero, or from the state to which the network itself settles. A
+state is refused unless small deviations from it decay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy.optimize import root
 class UnstableError(ValueError):
     """A network has modes that grow.
 
-    ``abscissa`` is the largest real part of its eigenvalues, at least 1; in discrete time
-    the largest absolute value.
+    ``abscissa`` is the largest real part of its eigenvalues, at least 1. In discrete time,
+    it is the largest absolute value.
     """
 
     def __init__(self, message: str, abscissa: float) -> None:
@@ -26,8 +26,8 @@ class UnstableError(ValueError):
         self.abscissa = abscissa
 
 
-#: Residual allowed, relative to the size of the terms that cancel in it, and the time that
-#: the network may take to settle, in its slowest time constants.
+#: Largest residual, relative to the terms that cancel in it, and the time that the network
+#: may take to settle, in units of its slowest time constant.
 _RESIDUAL, _SETTLE = 1e-12, 200.0
 
 Function = Callable[[Any], Any]
@@ -36,10 +36,11 @@ Function = Callable[[Any], Any]
 def continuous_resting_state(
     W: np.ndarray, bias: np.ndarray, tau: np.ndarray, phi: Function, slope: Function
 ) -> np.ndarray:
-    """Stable fixed point (N,) of T ẏ = −y + W φ(y) + b, for φ and φ' as callables.
+    """Return the stable fixed point (N,) of T ẏ = −y + W φ(y) + b.
 
-    The time constants (N,) decide on stability but do not move the fixed point. Raises an
-    `UnstableError` if small deviations grow, and a ValueError if there is no fixed point.
+    φ and φ' are callables. The time constants (N,) affect stability but do not move the
+    fixed point. The function raises an `UnstableError` if small deviations grow, and a
+    ValueError if it finds no fixed point.
     """
 
     def residual(y: np.ndarray) -> np.ndarray:
@@ -67,7 +68,10 @@ def continuous_resting_state(
 def discrete_resting_state(
     W: np.ndarray, bias: np.ndarray, leak: Any, phi: Function, slope: Function
 ) -> np.ndarray:
-    """Stable fixed point (N,) of y' = (1 − a) y + a φ(W y + b), with the same errors."""
+    """Return the stable fixed point (N,) of y' = (1 − a) y + a φ(W y + b).
+
+    It raises the same errors as `continuous_resting_state`.
+    """
     leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(W),))
 
     def residual(y: np.ndarray) -> np.ndarray:
@@ -96,7 +100,7 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
         if not np.isfinite(start).all():
             return None
         found = root(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
-        # Two more Newton steps: the error that `root` leaves is the square of its step.
+        # Add two Newton steps: the error that `root` leaves is the square of its step.
         for _ in range(2):
             found = found - np.linalg.lstsq(jacobian(found), residual(found), rcond=None)[0]
         allowed = _RESIDUAL * (size(found) + np.abs(found).max() + np.abs(bias).max())
@@ -116,7 +120,7 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
     if tried is None:
         problem = "leaves the network without a rest state that can be found from zero"
         raise ValueError(f"`bias` {problem}; scale the weights or the bias down.")
-    grows = f"grows by {tried:.4g} of itself in a time constant or step"
+    grows = f"grows by {tried:.4g} of its size per time constant or step"
     where = "unstable at its rest state, where a small deviation"
     message = f"`weights` make the network {where} {grows}; scale the weights down."
     raise UnstableError(message, 1 + tried)

@@ -1,7 +1,7 @@
-"""Weight matrices: random, in a ring or a chain, delay systems, or from a graph.
+"""Weight matrices: random, in a ring or a chain, for delay systems, or from a graph.
 
-Functions check their arguments and return matrices, or a `Plan` that draws them. W_ij is
-the connection from neuron j to neuron i.
+The functions check their arguments and return matrices, or a `Plan` that draws them. W_ij
+is the connection from neuron j to neuron i.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from scipy.optimize import brentq
 
 from .._base import checks as check
 
-#: Weights are stored dense; a larger matrix is refused before it is allocated.
+#: Largest size of dense weights; a larger matrix is refused before it is allocated.
 _MOST_BYTES = 8 * 2**30
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to draw weights whose eigenvalues fill a disc of radius about g."""
+    """A plan to draw weights whose eigenvalues fill a disc of radius about g."""
 
     make: Callable[[], np.ndarray]
     g: float
-    #: Neurons per population; populations follow one another.
+    #: Number of neurons in each population, in the order of the neurons.
     sizes: tuple[int, ...]
 
     def draw(self, spectral_radius: float | None = None) -> np.ndarray:
-        """Draw weights, and scale them if given the largest |λ|."""
+        """Draw weights, and scale them to the largest |λ| if it is given."""
         weights = self.make()
         if spectral_radius is None:
             return weights
@@ -39,7 +39,7 @@ class Plan:
         return _scaled(weights, spectral_radius, "", "network drawn", advice)
 
     def per_neuron(self, value: Any) -> Any:
-        """Expand one value per population to one per neuron; return others as they are."""
+        """Expand one value per population to one per neuron; return other values as is."""
         n = len(self.sizes)
         if value is None or np.shape(value) != (n,) or sum(self.sizes) == n:
             return value
@@ -47,7 +47,10 @@ class Plan:
 
 
 def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> Plan:
-    """W_ij ~ N(0, g²/N), or fewer and stronger weights for ``connectivity`` below 1."""
+    """Return a plan for W_ij ~ N(0, g²/N).
+
+    If ``connectivity`` is below 1, there are fewer and stronger weights.
+    """
     n_neurons, g = check.count(n_neurons, "n_neurons"), check.positive(g, "g")
     share, source = _share(connectivity), check.generator(rng)
 
@@ -66,17 +69,18 @@ def dale_plan(
     connectivity: float,
     inhibition: float | None,
 ) -> Plan:
-    """Weights that obey Dale's law: each column has one sign, excitatory columns first.
+    """Return a plan for weights that obey Dale's law: each column has one sign.
 
-    Weights are absolute normal values. The inhibitory inputs of each neuron are scaled to
-    the ratio ``inhibition``, and all weights to the radius g. The bulk of the eigenvalues
-    fills a disc of radius √Σσ_j², with the variances σ_j² of the columns; no eigenvalue
-    lies outside if every row is balanced (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
+    Excitatory columns come first. Weights are absolute values of normal numbers. The
+    inhibitory inputs of each neuron are scaled to the ratio ``inhibition``, and all weights
+    to the radius g. The bulk of the eigenvalues fills a disc of radius √Σσ_j², with the
+    variances σ_j² of the columns; no eigenvalue lies outside if every row is balanced
+    (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
     """
     n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
     g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
     n_excitatory = round(share * n_neurons)
-    wanted = "leave neurons of both kinds, a share between 0 and 1"
+    wanted = "be a share between 0 and 1 that leaves neurons of both kinds"
     both_kinds = 0 < n_excitatory < n_neurons
     check.must(both_kinds, "excitatory", wanted, f"{share:g} of {n_neurons} neurons")
     if inhibition is not None:
@@ -106,10 +110,10 @@ def spatial_plan(
     positions: Any,
     n_dimensions: int,
 ) -> Plan:
-    """Normal weights between neurons that connect depending on their distance d.
+    """Return a plan for normal weights between neurons at a distance d.
 
-    A connection exists with the probability min(1, c exp(−d / reach)), where c makes the
-    mean over all pairs ``connectivity``. The variances onto each neuron add up to g², so
+    A connection exists with the probability min(1, c exp(−d / reach)); c is such that the
+    mean over all pairs is ``connectivity``. The variances onto each neuron add up to g², so
     the eigenvalues fill a disc of radius about g. Positions are given, or drawn in a unit
     cube with periodic boundaries.
     """
@@ -135,10 +139,11 @@ def spatial_plan(
         others = ~np.eye(n_neurons, dtype=bool)
 
         def surplus(level: float) -> float:
-            """Mean probability for c = exp(level), minus the one wanted."""
+            """Return the mean probability for c = exp(level), minus the target."""
             return float(np.exp(np.minimum(0, level - decay[others])).mean()) - share
 
-        # At the left end no pair is more probable than wanted; at the right all exist.
+        # At the left end no pair is more probable than the target; at the right end all
+        # connections exist.
         left, right = np.log(share), float(decay.max()) + 1e-9
         solve: Any = brentq
         level = solve(surplus, left, right, xtol=1e-12) if share < 1 else right
@@ -167,20 +172,21 @@ def _scaled(
 ) -> np.ndarray:
     """Scale the weights so that their largest |λ| is ``radius``."""
     found = float(np.abs(np.linalg.eigvals(weights)).max())
-    # Exact: LAPACK first permutes the weights of a network without loops to a triangle.
+    # The test for zero is exact: without loops, LAPACK first permutes the weights to a
+    # triangle.
     problem = f"the {what} has no loop, so all its eigenvalues are zero; {advice}"
     check.require(found, f"`spectral_radius`{given} cannot be reached: {problem}.")
     return weights * (radius / found)
 
 
 def cycle_weights(n_neurons: int, weight: float) -> np.ndarray:
-    """A ring: neuron i drives neuron i + 1, and the last neuron drives the first."""
+    """Return a ring: neuron i drives neuron i + 1, and the last drives the first."""
     strength = check.number(weight, "weight")
     return strength * np.roll(np.eye(check.count(n_neurons, "n_neurons")), 1, axis=0)
 
 
 def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
-    """A chain: neuron i drives neuron i + 1, and the last neuron drives none."""
+    """Return a chain: neuron i drives neuron i + 1, and the last drives none."""
     strength = check.number(weight, "weight")
     return strength * np.eye(check.count(n_neurons, "n_neurons"), k=-1)
 
@@ -188,7 +194,7 @@ def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
 def oscillator_weights(
     decay_times: Any, frequencies: Any, tau: float | None = None
 ) -> tuple[np.ndarray, float]:
-    """Weights and τ of independent damped oscillators of two neurons each."""
+    """Return weights and τ of independent damped oscillators of two neurons each."""
     T = check.host_array(decay_times, "decay_times", ndim=(1,))
     omega = check.host_array(frequencies, "frequencies", ndim=(1,))
     names, wanted = "decay_times` and `frequencies", "have one entry per oscillator each"
@@ -210,22 +216,22 @@ class LegendreDelay(NamedTuple):
     weights: np.ndarray
     #: Time constant; 1 for a network in discrete time.
     tau: float
-    #: Input projection that makes it a delay; it has unit norm for the default τ.
+    #: Input projection that makes the network a delay; it has unit norm for the default τ.
     u: np.ndarray
-    #: Readout of the input θ ago.
+    #: Readout that gives the input from a time θ ago.
     v: np.ndarray
 
 
 def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> LegendreDelay:
-    """The Legendre delay system (LegT) as a network in continuous time.
+    """Return the Legendre delay system (LegT) as a network in continuous time.
 
-    With u, neuron i holds the coefficient of the last θ of the input along the i-th
-    orthonormal Legendre polynomial, and vᵀy is the input θ ago. The transfer function is
-    the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith, NeurIPS 2019; in
-    the basis of Gu et al., NeurIPS 2020).
+    With u, neuron i holds the coefficient of the last θ of the input in the i-th
+    orthonormal Legendre polynomial, and vᵀy is the input from a time θ ago. The transfer
+    function is the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith,
+    NeurIPS 2019; in the basis of Gu et al., NeurIPS 2020).
 
     The arguments are as in `Reservoir.legendre`. For the default τ = θ/n, u has unit norm
-    and self-connections are zero on average.
+    and the self-connections are zero on average.
     """
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
@@ -238,7 +244,7 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
 def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
     """Return the Legendre delay system in discrete time, with θ in steps.
 
-    It is exact for an input that is constant over each step; see `legendre_delay`.
+    It is exact for input that is constant over each step; see `legendre_delay`.
     """
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
@@ -250,7 +256,7 @@ def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
 
 
 def _legendre(n_neurons: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A, B and C of θ ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
+    """Return A, B, C of θ ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
     order = np.arange(n_neurons)
     root = np.sqrt(2 * order + 1.0)
     below = order[:, None] >= order
@@ -265,7 +271,7 @@ def graph_weights(
     inhibitory: Iterable[Hashable] | None = None,
     spectral_radius: float | None = 0.9,
 ) -> np.ndarray:
-    """Weights W of a graph: W_ij belongs to the edge from node j to node i.
+    """Return the weights W of a graph: W_ij is the edge from node j to node i.
 
     See `from_graph`. Entry [i, j] of a matrix is the edge from i to j, as in SciPy's
     csgraph. Edges of an undirected graph run both ways; parallel edges add up.
@@ -308,7 +314,7 @@ def _of_networkx(graph: Any, weight: Any, nodes: Any) -> tuple[np.ndarray, Seque
 
 def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     shape = np.shape(graph)
-    wanted = "be a graph of NetworkX or a square matrix, one row and one column per node"
+    wanted = "be a NetworkX graph or a square matrix, one row and one column per node"
     square = len(shape) == 2 and shape[0] == shape[1]
     check.must(square, "graph", wanted, f"{type(graph).__name__} of shape {shape}")
     index = np.arange(shape[0]) if nodes is None else np.asarray(list(nodes))
@@ -319,7 +325,7 @@ def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     below = f"be row numbers below {shape[0]}"
     check.must(0 <= least <= most < shape[0], "nodes", below, f"{least} to {most}")
     if sparse.issparse(graph):
-        # Select before making it dense: the whole matrix may not fit.
+        # Select first: the whole matrix may not fit into memory as a dense array.
         graph = graph.tocsr()[index][:, index]
         return check.host_array(graph, "graph"), index.tolist()
     return check.host_array(graph, "graph")[np.ix_(index, index)], index.tolist()
@@ -327,6 +333,6 @@ def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
 
 def _refuse_size(n_nodes: int) -> None:
     check.require(n_nodes, "`graph` is empty: it has no nodes.")
-    needed = f"a network stores its weights dense: {8 * n_nodes**2 / 2**30:.1f} GiB"
+    needed = f"its dense weights would need {8 * n_nodes**2 / 2**30:.1f} GiB"
     problem = f"`graph` has {n_nodes} nodes, and {needed}; choose some with `nodes`."
     check.require(8 * n_nodes**2 <= _MOST_BYTES, problem, MemoryError)

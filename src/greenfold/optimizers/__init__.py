@@ -1,4 +1,4 @@
-"""Optimal projections: one file per method, and one entry point, `optimize`."""
+"""Optimal projections: one module per method, and `optimize`, the common entry point."""
 
 from .result import Projections, RegressionProjections
 from .run import optimize

@@ -1,9 +1,10 @@
-"""The paper's algorithms: u and v in turn, linear or, as in its Algorithm 1, at O(α).
+"""The paper's alternating algorithms: for linear systems, and Algorithm 1 at O(α).
 
-For a fixed readout κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u]. The first rounds
-leave out σ₁ and σ₂ (cases A and B); when they saturate, a root finder solves the Lagrange
-conditions of the whole polynomial (case C). The tensors are never formed: the adjoint of
-the unfolding gives their contractions with u.
+They optimise u and v in turn. For a fixed readout
+κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u]. The first rounds leave out σ₁ and σ₂
+(cases A and B). When they saturate, a root finder solves the Lagrange conditions of the
+whole polynomial (case C). The tensors are never formed: the adjoint of the unfolding gives
+their contractions with u.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from ..unfolding.unfolding import Unfolding
 from .linear import Candidate, LinearProblem
 from .nonlinear import NonlinearProblem
 
-#: Relative gain of κ below which a round of the quadratic problem has saturated.
+#: Relative gain of κ per round below which the quadratic problem has saturated.
 _NEARLY_SATURATED = 1e-2
-#: Number of rounds of case C without a new best after which to stop: the soft margin of the
-#: paper's algorithm has plateaus, and falls on restarts.
+#: Number of rounds of case C without a new best after which to stop. One is not enough:
+#: the soft margin of the paper's algorithm has plateaus, and falls on restarts.
 _PATIENCE = 3
-#: Evaluations of the root finder per unknown; after a few Jacobians it has stalled.
+#: Limit of evaluations of the root finder per unknown; after a few Jacobians it stalls.
 _EVALUATIONS = 20
 
 
 class FixedReadout:
-    """κ(u) at one readout, and its gradient, from the kernels of this readout."""
+    """The function κ(u) and its gradient at one readout, from the readout's kernels."""
 
     def __init__(self, problem: NonlinearProblem, v: np.ndarray) -> None:
         assert isinstance(problem.system, Unfolding)
@@ -35,7 +36,7 @@ class FixedReadout:
         self._readout = problem.system.readout_kernels(v)
 
     def __call__(self, u: np.ndarray) -> tuple[SoftMargin, np.ndarray]:
-        """κ and ∂κ/∂u, the latter (n_inputs, n_channels)."""
+        """Return κ and ∂κ/∂u (n_inputs, n_channels)."""
         kernels = self._readout.at(u)
         a, C = kernels.a, kernels.C
         assert C is not None
@@ -45,15 +46,15 @@ class FixedReadout:
 
 
 class QuadraticInput:
-    """Cases A and B: the best u for a fixed v without the O(α) terms of Σ."""
+    """The best u for a fixed v without the O(α) terms of Σ (cases A and B)."""
 
     def __init__(self, problem: NonlinearProblem) -> None:
         system, stimuli = problem.system, problem.stimuli
         n = stimuli.n_channels
         if not (isinstance(system, Unfolding) and system.has_kernels_of_all(n)):
             raise ValueError(
-                "`method` = 'alternating' is the paper's O(α) algorithm: it needs order 1, "
-                "a quadratic gain and a readout at the end of a step; use 'ascent'."
+                "`method` 'alternating' is the paper's O(α) algorithm. It needs order 1, a "
+                "quadratic gain and a readout at the end of a step; use 'ascent' instead."
             )
         self.problem, self.system = problem, system
         self.m1 = system.square_of_input()
@@ -74,7 +75,7 @@ class QuadraticInput:
 
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess, and whether it was found."""
+    """Solve ∂κ/∂u + 2λu = 0, uᵀu = 1 near u (case C); also return whether it succeeded."""
     shape = u.shape
 
     def conditions(flat: np.ndarray) -> np.ndarray:
@@ -88,14 +89,14 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
     limit = {"maxfev": _EVALUATIONS * start.size}
     result = root(conditions, start, method="hybr", options=limit)
     found = result.x[:-1].reshape(shape)
-    # The returned length differs slightly from one.
+    # The norm of the root differs slightly from one.
     return found / np.linalg.norm(found), bool(result.success)
 
 
 def alternate_nonlinear(
     quadratic: QuadraticInput, u: np.ndarray, *, max_iter: int, tol: float
 ) -> Candidate:
-    """Alternate from one start, until three rounds of case C gain nothing."""
+    """Alternate from one start until three rounds of case C in a row gain nothing."""
     problem = quadratic.problem
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
@@ -121,13 +122,13 @@ def alternate_nonlinear(
 
 
 def _case_c(quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Case C with the paper's restart rule."""
+    """Return u of case C, with the paper's restart rule."""
     objective = FixedReadout(quadratic.problem, v)
     found, solved = solve_lagrange(objective, u)
     if solved and objective(found)[0].value >= objective(u)[0].value:
         return found
-    # The soft margin fell, or there is no root near u: start anew without σ₁ and σ₂, and
-    # accept the result; the next readout makes up for it.
+    # The soft margin fell, or there is no root near u. Restart from the optimum without σ₁
+    # and σ₂, and accept the result even if κ falls; the next readout makes up for it.
     return solve_lagrange(objective, quadratic(v))[0]
 
 
@@ -136,8 +137,9 @@ def alternate(
 ) -> Candidate:
     """Alternate between the optimal readout and the optimal input projection.
 
-    Each half-step is a quadratic problem on the sphere (paper, supplement cases A and B);
-    the soft margin never falls. It stops when a round gains less than ``tol`` · κ.
+    Each half-step is a quadratic problem on the sphere (paper, supplement, cases A and B).
+    The soft margin never falls. The iteration stops when a round gains less than
+    ``tol`` · κ.
     """
     v, margin = problem.best_readout(u)
     history = [(margin.separation, margin.variance)]

@@ -1,18 +1,19 @@
-"""One upper bound for every linear problem, and how to lower it.
+"""An upper bound for every linear problem, and methods that lower it.
 
 Several readouts v_j read one network that is driven through one unit u. Each soft margin
 κ_j = a_j·μ_j − (η/2) a_jᵀψ_j a_j − (η/2) v_jᵀP_j v_j is concave in its kernel a_j(u, v_j).
-Linearise at any kernels a_j, with d_j = μ_j − ηψ_j a_j. Then for all numbers t_j that make
-t_j + ηP_j positive, and every R with uᵀRu ≥ −ρ on the allowed input projections,
+Linearise it at any kernels a_j, with d_j = μ_j − ηψ_j a_j. Then for all numbers t_j that
+make t_j + ηP_j positive, and every R with uᵀRu ≥ −ρ on the allowed input projections,
 
     Σκ_j ≤ Σ_j (η/2) a_jᵀψ_j a_j + ½ Σ_j t_j + ½ ρ
            + ½ λ_max(R + Σ_j G(d_j)ᵀ (t_j + ηP_j)⁻¹ G(d_j)) .
 
-(Maximise over v_j first: 2 v·x ≤ vᵀ(t + ηP)v + xᵀ(t + ηP)⁻¹x.) It is the largest eigenvalue
-of a block matrix in (v, u), after elimination of v, and convex in all of its variables
-together. With one readout, P = 0 and R = 0 it is σ_max(G(d)) + (η/2) aᵀψa. Ridge regression
-has readouts of any length: t_j = 0 and ηP_j = 2λ. Restrictions of the input projection
-enter through R: see `Entries`, `Squares` and `Sectors`.
+(To see this, maximise over v_j first: 2 v·x ≤ vᵀ(t + ηP)v + xᵀ(t + ηP)⁻¹x.) The bound is
+the largest eigenvalue of a block matrix in (v, u), after elimination of v, and it is
+jointly convex in all of its variables. With one readout, P = 0 and R = 0, it is
+σ_max(G(d)) + (η/2) aᵀψa. Ridge regression has readouts of any length, with t_j = 0 and
+ηP_j = 2λ. R expresses restrictions of the input projection; see `Entries`, `Squares` and
+`Sectors`.
 """
 
 from __future__ import annotations
@@ -29,46 +30,48 @@ from scipy.optimize import minimize
 from ..math.covariances import root
 from .linear import LinearProblem, Responses
 
-#: Amplification (``LinearProblem.growth``) from which a network needs special care.
+#: Amplification (``LinearProblem.growth``) above which a network needs special care.
 AMPLIFIED = 1e3
-#: Number of random inputs that find steep directions, and the share in a smoothed maximum
-#: below which a direction is left out.
+#: Number of random inputs used to find steep directions, and the share in a smoothed
+#: maximum below which a direction is left out.
 _PROBES, _NEGLIGIBLE = 64, 1e-9
-#: Rounding of a difference, as a share of that of a sum of Green's functions.
+#: Rounding error of a difference, as a share of that of a sum of Green's functions.
 _SHARE = 1 / 8
-#: Relative error of an eigenvalue, and how many to compute for a large network.
+#: Relative error of an eigenvalue, and number of eigenvalues computed for a large network.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
-#: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
+#: Memory limit of second derivatives, limit of Newton steps per barrier, and the relative
+#: gap at which they end.
 _NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 100, 1e-7
-#: Products per Newton step of several readouts, above which smoothing takes less time.
+#: Number of products per Newton step, with several readouts, above which smoothing is
+#: faster.
 _NEWTON_PRODUCTS = 2e9
-#: Where the central path begins, in units of the bound: t and ℓ, and positive variables
-#: as a share of that.
+#: Start of the central path: t and ℓ in units of the bound, and positive variables as a
+#: share of them.
 _FAR, _INSIDE = 2.0, 0.9
-#: How far below the goal the path stops, relative, as its value is rounded; and, if it has
-#: no lowest value, in units.
+#: Relative distance below the goal at which the path stops, because its value is rounded;
+#: and the negative value, in units of the bound, at which it stops if it has no minimum.
 _REACHED, _DEEP = 1e-9, 1e6
-#: A node is cut if it is above the goal by this multiple of what it may still fall.
+#: A node is cut if its distance above the goal is this multiple of its possible decrease.
 _CUT = 10
-#: Smallest share and largest number of directions to start from; angles between the leading
-#: two in units of theirs, and number of mixtures of all.
+#: Smallest share and largest number of directions to start from; angles of mixtures of the
+#: leading two, in units of the angle of the relaxation; and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
-#: Gap below which pairs count as equal, tolerance up to which that is looked for, and
-#: products per Newton step up to which it is.
+#: Gap below which pairs count as equal. The search goes on to this gap if the tolerance and
+#: the number of products per Newton step are at most the other two values.
 _EQUAL, _CLOSE, QUICK = 1e-6, 1e-4, 4e7
-#: Evaluations in t alone.
+#: Limit of evaluations if only t varies.
 _AT_EVALUATIONS = 150
 
 
 class _Closed(Exception):
-    """The bound has reached its goal."""
+    """Raised when the bound has reached its goal."""
 
 
 @dataclass(frozen=True)
 class Metric:
     """Coordinates c = rootᵀa of kernels in which the bound is about equally curved.
 
-    Of root and inverse, both (D, rank), inverseᵀ root = 1.
+    ``root`` and ``inverse`` have the shape (D, rank), with inverseᵀ root = 1.
     """
 
     root: np.ndarray
@@ -76,15 +79,16 @@ class Metric:
 
 
 def metric_of(problem: LinearProblem) -> Metric:
-    """The metric of (η/2) aᵀψa, the quadratic part of the bound.
+    """Return the metric of (η/2) aᵀψa, the quadratic part of the bound.
 
-    Only ψa matters, so kernels are sought in the range of ψ. And only G(d) matters of
-    d = μ − ηψa: if all kernels of the system lie in the span of Q, the best a does too
-    (of all with the same Qᵀψa, the least aᵀψa). A network that moves smoothly has few
-    kernels: 30 dimensions for 140 steps.
+    Only ψa matters, so the search for kernels is limited to the range of ψ. And
+    d = μ − ηψa matters only through G(d): if all kernels of the system lie in the span of
+    Q, the best a does too (it has the smallest aᵀψa of all a with the same Qᵀψa). The
+    kernels of a network that moves smoothly span few dimensions, for example 30 for 140
+    steps.
 
-    Where the network amplifies much, σ_max(G(d)) is far steeper along some directions, and
-    its Frobenius norm tells which.
+    If the network amplifies strongly, σ_max(G(d)) is far steeper along some directions. The
+    Frobenius norm of G(d) shows which.
     """
     curved, n_channels = problem.eta * problem.stimuli.psi, problem.stimuli.n_channels
     basis, sizes = root(curved)
@@ -110,14 +114,14 @@ def metric_of(problem: LinearProblem) -> Metric:
 
 
 def _span(columns: np.ndarray) -> np.ndarray:
-    """Orthonormal columns that span these, up to rounding."""
+    """Return orthonormal columns with the same span, up to rounding."""
     Q, R, _ = cast("tuple[np.ndarray, ...]", qr(columns, mode="economic", pivoting=True))
     sizes = np.abs(np.diag(R))
     return Q[:, sizes > 1e-12 * sizes.max(initial=0.0)]
 
 
 def _probed(problem: LinearProblem) -> np.ndarray:
-    """Responses to random input projections, (n_probes, n_steps, n_outputs)."""
+    """Return the responses to random input projections, (n_probes, n_steps, n_outputs)."""
     system, n_steps = problem.system, problem.stimuli.n_steps
     n_probes = 2 + 2 * n_steps // system.n_outputs  # twice as many columns as steps
     if problem.growth > AMPLIFIED:
@@ -131,10 +135,11 @@ def _probed(problem: LinearProblem) -> np.ndarray:
 def soft_maximum(
     values: np.ndarray, vectors: np.ndarray, width: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """A smooth function just above the largest eigenvalue, with the shares in its gradient.
+    """Return a smooth maximum of the eigenvalues, with their shares in its gradient.
 
-    Several eigenvalues meet where a relaxation is not tight; the share of each in the
-    gradient is a Boltzmann weight. Returns shares, largest first, with their vectors.
+    The smooth maximum is slightly above the largest eigenvalue. If a relaxation is not
+    tight, several eigenvalues meet; the share of each in the gradient is a Boltzmann
+    weight. The shares, largest first, come with their eigenvectors.
     """
     if not width:
         return float(values[-1]), np.ones(1), vectors[:, -1:]
@@ -154,16 +159,16 @@ class Constraint(Protocol):
     is_signed: bool
 
     def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add R to a matrix in place, and return ρ."""
+        """Add R to a matrix in place, and return its price ρ."""
         ...
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Gradient of λ_max + ρ by z, from vectors V (n, k) with their shares in λ_max."""
+        """Return the gradient of λ_max + ρ by z, from vectors V (n, k) and their shares."""
         ...
 
 
 class Entries:
-    """u ≥ 0: R = S with entries ≥ 0 above the diagonal, as uᵀSu ≥ 0."""
+    """The restriction u ≥ 0: R = S with entries ≥ 0 off the diagonal, so that uᵀSu ≥ 0."""
 
     is_signed = True
 
@@ -172,19 +177,22 @@ class Entries:
         self.n_variables = len(self._above[0])
 
     def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add S, at no price."""
+        """Add S, whose price is zero."""
         S = np.zeros_like(H)
-        S[self._above] = z / self._n  # in units where a step in z is about one in λ
+        S[self._above] = z / self._n  # a step of one in z changes λ by about one
         H += S + S.T
         return 0.0
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """2uᵢuⱼ of the vectors, in units of S."""
+        """Return 2uᵢuⱼ of the vectors, in units of S."""
         return 2 / self._n * ((V * share) @ V.T)[self._above]
 
 
 class Squares:
-    """u_i² = square: R = −diag δ at the price Σδ·square; u_i² ≤ square: the same, δ ≥ 0."""
+    """The restriction u_i² = square, or u_i² ≤ square.
+
+    R = −diag δ has the price Σδ·square. The inequality has δ ≥ 0.
+    """
 
     def __init__(self, n: int, square: float, *, is_equal: bool) -> None:
         self.n_variables, self._square = n, square
@@ -196,14 +204,15 @@ class Squares:
         return self._square * float(z.sum())
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """The square minus uᵢ² of the vectors."""
+        """Return ``square`` minus uᵢ² of the vectors."""
         return self._square - (V**2) @ share
 
 
 class Sectors:
-    """(x·w)(y·w) ≥ 0 of w = (v, u), for rows of x and y: R = Σγ sym(x yᵀ), γ ≥ 0.
+    """The restriction (x·w)(y·w) ≥ 0 of w = (v, u), for each row of x and y.
 
-    Rows (n_sectors, n_outputs + n) reach over readout and input projection, of one part.
+    R = Σγ sym(x yᵀ) with γ ≥ 0. The rows (n_sectors, n_outputs + n) cover both the readout
+    and the input projection, of one part.
     """
 
     is_signed = True
@@ -212,12 +221,12 @@ class Sectors:
         self.x, self.y, self.n_variables = x, y, len(x)
 
     def matrix(self, z: np.ndarray) -> np.ndarray:
-        """R, over v and u."""
+        """Return R, over v and u."""
         made = (self.x.T * z) @ self.y
         return (made + made.T) / 2
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """(x·w)(y·w) of the vectors w."""
+        """Return (x·w)(y·w) of the vectors w."""
         return ((self.x @ V) * (self.y @ V)) @ share
 
 
@@ -233,26 +242,26 @@ class _Linearised:
         self.responses = Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
         each = zip(kernels, self.spreads, strict=True)
         self.constant = sum(0.5 * float(a @ s) for a, s in each)
-        # Of G(d), and of the difference d.
+        # Rounding errors of G(d), and of the difference d.
         rounded = zip(parts, gradients, self.spreads, strict=True)
         self.rounding = sum(p.rounding(abs(d) + _SHARE * abs(s)) for p, d, s in rounded)
-        #: What sectors add over v and u.
+        #: The matrix R of the sectors, over v and u.
         self.joint: np.ndarray | None = None
 
     @cached_property
     def _squares(self) -> np.ndarray:
-        """GᵀG of parts without noise."""
+        """GᵀG of each part, for parts without noise."""
         return np.stack([m.T @ m for m in self.responses.formed()])
 
     def drive(self, flat: np.ndarray) -> np.ndarray:
-        """G(d_j), and what sectors add to it, times directions in columns."""
+        """Return G(d_j), plus the part of the sectors, times directions in columns."""
         states = self.responses.drive(flat)
         if self.joint is not None:
             states = states + self.joint[: -len(flat), -len(flat) :] @ flat
         return states
 
     def damped(self, t: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """(t_j + ηP_j)⁻¹ applied to states (n_parts, n_outputs, k)."""
+        """Return (t_j + ηP_j)⁻¹ times states (n_parts, n_outputs, k)."""
         if self.joint is not None:
             part, n = self._parts[0], states.shape[1]
             A = (t[0] - part.floor) * np.eye(n) - self.joint[:n, :n]
@@ -260,7 +269,7 @@ class _Linearised:
                 A += part.eta * (part.covariance + part.covariance.T) / 2
             values, vectors = np.linalg.eigh(A)
             values -= _ROUNDING * np.sqrt(n) * np.abs(values).max()
-            # Without a positive matrix there is no bound.
+            # If the matrix is not positive, there is no bound.
             values = np.where(values > 0, values, np.nan)
             return (vectors / values) @ (vectors.T @ states)
         each = zip(self._parts, t, states, strict=True)
@@ -273,7 +282,7 @@ class _Linearised:
         constraints: Sequence[Constraint | Sectors],
         k: int | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """The last k eigenvalues, or all, ascending, with vectors; and ρ."""
+        """Return the k largest eigenvalues, or all, ascending, their vectors, and ρ."""
         if self.responses.is_large and not constraints:
             k = _LARGE_SPECTRUM if k is None else k
             return *self.responses.largest(lambda y: self.damped(t, y), k), 0.0
@@ -298,10 +307,13 @@ class _Linearised:
             if np.isnan(H).any():
                 return np.full(1, np.inf), np.eye(n)[:, :1], price
         if not np.isfinite(H).all():
-            raise OverflowError("the squares of the response exceed floats; scale it down.")
+            raise OverflowError(
+                "the squares of the response exceed the range of floats; scale the stimuli "
+                "or the weights down."
+            )
         subset = None if k is None or k >= n else [n - k, n - 1]
         values, vectors = eigh(H, subset_by_index=subset, check_finite=False)
-        # Possible error of a symmetric eigensolver.
+        # Add the possible error of a symmetric eigensolver.
         size = float(max(abs(values[-1]), np.abs(H).sum(1).max()))
         values[-1] += _ROUNDING * np.sqrt(n) * size
         return values, vectors, price
@@ -309,9 +321,10 @@ class _Linearised:
 
 @dataclass(frozen=True)
 class _Part:
-    """G(d) of one readout as a constant part minus slopes by coordinates of the kernel.
+    """G(d) of one readout, as a constant minus slopes times coordinates of the kernel.
 
-    ``noise`` is ηP, or None if it is zero. ``curvature`` is that of (η/2) aᵀψa.
+    ``noise`` is ηP, or None if it is zero. ``curvature`` is the matrix of second
+    derivatives of (η/2) aᵀψa.
     """
 
     constant: np.ndarray
@@ -321,7 +334,7 @@ class _Part:
 
     @classmethod
     def of(cls, part: LinearProblem, metric: Metric) -> _Part:
-        """The part in coordinates of its metric."""
+        """Return the part in the coordinates of its metric."""
         n_channels, n_inputs = part.stimuli.n_channels, part.system.n_inputs
 
         def response(d: np.ndarray) -> np.ndarray:
@@ -336,7 +349,7 @@ class _Part:
         return cls(constant, slopes, metric.inverse.T @ spreads, noise)
 
     def in_units(self, unit: float) -> _Part:
-        """The same with kernels in units of √unit, and all else in units."""
+        """Return the part with kernels in units of √unit, and all else in this unit."""
         noise = None if self.noise is None else self.noise / unit
         slopes = self.slopes / np.sqrt(unit)
         return _Part(self.constant / unit, slopes, self.curvature, noise)
@@ -344,7 +357,10 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Factors:
-    """W_j with A_j⁻¹ = W_jᵀW_j (a number if A_j is), W_jG_j, L with C⁻¹ = LLᵀ, log det."""
+    """The factors of S: W_j with A_j⁻¹ = W_jᵀW_j, W_jG_j, L with C⁻¹ = LLᵀ, and log det S.
+
+    W_j is a number if A_j is a number.
+    """
 
     W: list[np.ndarray]
     WG: list[np.ndarray]
@@ -357,13 +373,14 @@ def _apply(W: np.ndarray, to: np.ndarray) -> np.ndarray:
 
 
 class _CentralPath:
-    """Newton's method on the bound as a problem with a semi-definite constraint.
+    """Newton's method on the bound, as a problem with a semi-definite constraint.
 
         min ½Σt_j + ½ρ(z) + ½ℓ + ½Σ c_jᵀc_j   over   S = [[A, −G], [−Gᵀ, ℓ − R]] ⪰ 0
 
-    with A = diag(t_j + ηP_j), G = (G_1, …) stacked, G_j = G(d_j) linear in the coordinates
-    c_j of a kernel. Ridge regression has A_j = 2λ, without t_j. Sectors add −R_vv to A and
-    R_vu to G. The barrier is −log det S − Σ log x_+.
+    with A = diag(t_j + ηP_j) and stacked G = (G_1, …), where G_j = G(d_j) is linear in the
+    coordinates c_j of a kernel. Ridge regression has A_j = 2λ, without t_j. Sectors add
+    −R_vv to A and R_vu to G. The barrier is −log det S − Σ log x_+, with the positive
+    variables x_+.
 
     With C = ℓ − R − GᵀA⁻¹G = (LLᵀ)⁻¹, A⁻¹ = WᵀW and g = WᵀWGL, the inverse of S is KKᵀ,
     with K = (g, L), plus A⁻¹ on the readouts. So tr S⁻¹S_iS⁻¹S_k of two slopes of S is
@@ -405,14 +422,15 @@ class _CentralPath:
         self.n_barrier += is_free * n_outputs * len(parts)
 
     def split(self, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """Coordinates of the kernels, t, and z."""
+        """Split x into the coordinates of the kernels, t, and z."""
         *coordinates, t, z = np.split(x[:-1], self.ends)
         return coordinates, t, z
 
     def begin(self, coordinates: list[np.ndarray], z: np.ndarray) -> bool:
-        """Start at these kernels, far inside; False where rounding leaves no such start.
+        """Set a start at these kernels, far inside the feasible set.
 
-        There t_j and ℓ are nearly central, so few steps lead to the path.
+        At this start, t_j and ℓ are nearly central, so that few steps lead to the path.
+        Returns False if rounding makes the start infeasible.
         """
         x = np.concatenate([*coordinates, np.full(self.n_free, _FAR), z, [0.0]])
         x[self.is_positive] = _INSIDE * _FAR / max(1, self.is_positive.sum())
@@ -429,7 +447,7 @@ class _CentralPath:
     def _blocks(
         self, x: np.ndarray
     ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
-        """A_j, as numbers where possible, G_j, and R."""
+        """Return A_j (a number without noise and sectors), G_j, and R."""
         coordinates, t, z = self.split(x)
         if not self._is_free:
             t = np.zeros(len(self.parts))
@@ -450,7 +468,7 @@ class _CentralPath:
         return A, G, R
 
     def _factor(self, x: np.ndarray) -> _Factors | None:
-        """Factors of the slack; None outside the feasible set."""
+        """Return the factors of S at x, or None outside the feasible set."""
         if (x[self.is_positive] <= 0).any():
             return None
         A, G, R = self._blocks(x)
@@ -476,7 +494,7 @@ class _CentralPath:
 
     @property
     def value(self) -> float:
-        """The function that is minimised: no pair is above."""
+        """The function that is minimised, an upper bound on κ of any pair."""
         return float(self.linear @ self.x + 0.5 * self.x @ self.quadratic @ self.x)
 
     def _merit(self, x: np.ndarray, found: _Factors, mu: float) -> float:
@@ -485,7 +503,7 @@ class _CentralPath:
 
     @property
     def lifted(self) -> np.ndarray:
-        """The relaxed w wᵀ of w = (v, u), for one readout, up to a factor."""
+        """The relaxed w wᵀ of w = (v, u) up to a factor, for one readout."""
         W, L = self.factors.W[0], self.factors.L
         K = np.vstack([_apply(W.T, self.factors.WG[0] @ L), L])
         made = K @ K.T
@@ -494,7 +512,7 @@ class _CentralPath:
         return made
 
     def _barrier(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and second derivatives of the barrier."""
+        """Return the gradient and the second derivatives of the barrier."""
         found, size = self.factors, len(self.x)
         L, starts = found.L, [0, *self.ends]
         gradient, curved = np.zeros(size), np.zeros((size, size))
@@ -534,16 +552,17 @@ class _CentralPath:
         curved += flat @ flat.T
         gradient -= np.einsum("ijj->i", T)
         plus = self.is_positive
-        inverse = 1 / np.maximum(self.x[plus], 1e-100)  # its square is a number
+        inverse = 1 / np.maximum(self.x[plus], 1e-100)  # its square stays finite
         gradient[plus] -= inverse
         curved[plus, plus] += inverse**2
         return gradient, curved
 
     def centre(self, mu: float, goal: float) -> int:
-        """Newton steps at one barrier, until they gain a tenth of it at most; their number.
+        """Take Newton steps at the barrier weight ``mu``, and return their number.
 
-        The first one goes along the path, as it runs at the barrier before. They stop at
-        the goal, because a node without any pair in its sectors has no lowest value.
+        They stop when a step gains at most a tenth of ``mu``. The first step follows the
+        path, with the curvature at the previous weight. The steps also stop at the goal,
+        because a node without any pair in its sectors has no minimum.
         """
         self.merit, taken = self._merit(self.x, self.factors, mu), 0
         while taken < _NEWTON_STEPS and self.value > goal:
@@ -563,7 +582,7 @@ class _CentralPath:
                     break
             if gain <= 0.1 * mu or length <= 1e-8:
                 break
-            # Far from the path a step is too short: it grows while that pays.
+            # Far from the path, a step is too short: double it while the merit falls.
             while gain > mu and self.value > goal:
                 length *= 2
                 if not self._move(x + length * step, mu, self.merit - 0.1 * gain):
@@ -572,7 +591,7 @@ class _CentralPath:
         return taken
 
     def _move(self, x: np.ndarray, mu: float, limit: float) -> bool:
-        """Move to x if it is feasible and its merit not above the limit."""
+        """Move to x if it is feasible and its merit is at most ``limit``."""
         found = self._factor(x)
         merit = np.inf if found is None else self._merit(x, found, mu)
         if found is None or not merit <= limit:
@@ -582,7 +601,7 @@ class _CentralPath:
 
 
 def _shifted(A: np.ndarray, by: float) -> np.ndarray:
-    """A matrix plus a multiple of the identity, or a number plus another."""
+    """Return a matrix plus a multiple of the identity, or the sum of two numbers."""
     A = A.copy()
     if A.ndim:
         A[np.diag_indices_from(A)] += by
@@ -591,23 +610,23 @@ def _shifted(A: np.ndarray, by: float) -> np.ndarray:
 
 
 def _inverse(factor: np.ndarray) -> np.ndarray:
-    """The inverse of a lower triangular matrix."""
+    """Return the inverse of a lower triangular matrix."""
     (invert,) = get_lapack_funcs(("trtri",), (factor,))
     return invert(factor, lower=1)[0]
 
 
 def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """sym(x yᵀ) of rows, (n_rows, n, n)."""
+    """Return sym(x yᵀ) for each pair of rows, (n_rows, n, n)."""
     made = x[:, :, None] * y[:, None]
     return (made + made.transpose(0, 2, 1)) / 2
 
 
 class Relaxation:
-    """The upper bound on Σκ_j of parts that share u, lowered from any start.
+    """The upper bound on Σκ_j of parts that share u, which can be lowered from any start.
 
-    Sectors come last among ``constraints``, and are for one part.
-    ``unit_readouts`` is False in a regression, where t is zero. ``lowest`` is the lowest
-    value met; ``directions`` (n_inputs, n_channels, k) make up the relaxed u uᵀ there, with
+    Sectors must come last among ``constraints``, and need a single part. ``unit_readouts``
+    is False in a regression, which has t = 0. ``lowest`` is the lowest bound so far. The
+    relaxed u uᵀ at this bound is a mixture of ``directions`` (n_inputs, n_channels, k) with
     their ``shares``, largest first.
     """
 
@@ -624,7 +643,7 @@ class Relaxation:
         self._n_variables = sum(one.n_variables for one in constraints)
         self._floors = np.array([part.floor for part in parts])
         self._is_free = unit_readouts
-        # Without noise a common factor of t and 1/z is free, and has a best value.
+        # Without noise, t and 1/z have a free common factor, whose best value is known.
         self._has_multiple = unit_readouts and self.sectors is None
         self._has_multiple &= not any(part.is_noisy for part in parts)
         self.lowest, self.n_evaluations, self.n_steps = np.inf, 0, 0
@@ -634,7 +653,7 @@ class Relaxation:
         self.lifted: np.ndarray | None = None
 
     def _multipliers(self, linearised: _Linearised, u: np.ndarray) -> np.ndarray:
-        """The t, plus ηp_min, for which u attains the maximum at these kernels."""
+        """Return the t, plus ηp_min, for which u attains the maximum at these kernels."""
         if not self._is_free:
             return self._floors
         states = linearised.responses.drive(u.T.reshape(-1, 1))[:, :, 0]
@@ -643,7 +662,7 @@ class Relaxation:
         return np.maximum(t, 1e-6 * largest) if largest else np.ones_like(t)
 
     def at(self, kernels: list[np.ndarray], u: np.ndarray) -> float:
-        """The lowest bound at fixed kernels, starting at the t of u."""
+        """Lower the bound in t at fixed kernels, from the t of u; return ``lowest``."""
         linearised = _Linearised(self.parts, kernels)
         t = self._multipliers(linearised, u)
         if len(t) == 1 or not self._is_free:
@@ -671,11 +690,12 @@ class Relaxation:
         smoothing: Sequence[float] = (1e-2, 1e-3, 1e-4, 1e-5),
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> float:
-        """Lower the bound in kernels, t and z together; returns ``lowest``.
+        """Lower the bound in kernels, t and z together; return ``lowest``.
 
-        It starts from kernels and the multipliers of u, or at ``start`` (t, z), and stops
-        at ``goal``. One L-BFGS of ``max_evaluations`` runs per entry of ``smoothing``, the
-        width of a smoothed λ_max as a share of it.
+        It starts from the kernels and the multipliers of u, or from ``start`` (t, z), and
+        stops at ``goal``. A small problem uses Newton's method. A larger problem runs
+        L-BFGS for at most ``max_evaluations`` once per entry of ``smoothing``, the width of
+        a smoothed λ_max as a share of λ_max.
         """
         t, z = start or (None, np.zeros(self._n_variables))
         if t is None:
@@ -695,7 +715,7 @@ class Relaxation:
         max_evaluations: int,
         smoothing: Sequence[float],
     ) -> None:
-        """L-BFGS in kernels, log t and z."""
+        """Lower the bound by L-BFGS in kernels, log t and z."""
         unit = float(t.sum())
         metrics = self._metrics
         own = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
@@ -718,7 +738,7 @@ class Relaxation:
         point = np.concatenate([*own, np.log(t), z / unit])
         options = {"maxfun": max_evaluations, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
         try:
-            # From the edge of what is allowed, a smoother bound leads further.
+            # From the edge of the feasible set, a smoother bound leads further.
             for share in (0.1, *smoothing) if self.constraints else smoothing:
                 given: dict[str, Any] = {"args": (share * unit,), "jac": True}
                 given |= {"bounds": limits, "options": options}
@@ -728,7 +748,7 @@ class Relaxation:
 
     @property
     def _sizes(self) -> tuple[int, int, int]:
-        """Number of coordinates of all kernels, and of rows of v and u."""
+        """Number of coordinates of all kernels, and lengths of v and u."""
         part = self.parts[0]
         rank = sum(metric.root.shape[1] for metric in self._metrics)
         n = part.system.n_inputs * part.stimuli.n_channels
@@ -742,12 +762,15 @@ class Relaxation:
         return float(rank) * n_outputs * n * (n_outputs + 2 * n) + float(size * n) ** 2
 
     def closer(self, tol: float) -> float:
-        """The gap to search to: of two optima within the tolerance one may be better."""
+        """Return the gap to search to; it is smaller than ``tol`` if that is quick.
+
+        Of two optima within the tolerance, one may be better.
+        """
         return min(tol, _EQUAL) if tol <= _CLOSE and self.cost <= QUICK else tol
 
     @property
     def is_small(self) -> bool:
-        """Whether second derivatives in all variables are worth their time and memory."""
+        """Whether second derivatives in all variables are worth the time and memory."""
         rank, n_outputs, n = self._sizes
         size = rank + len(self.parts) + self._n_variables + 1
         fits = 8 * (2 * rank * n_outputs * n + size * n**2) <= _NEWTON_BYTES
@@ -756,7 +779,7 @@ class Relaxation:
     def _follow(
         self, kernels: list[np.ndarray], t: np.ndarray, z: np.ndarray, goal: float
     ) -> None:
-        """Second-order descent in the coordinates of the kernels, t, z and ℓ."""
+        """Lower the bound by Newton's method in the kernels' coordinates, t, z and ℓ."""
         metrics = self._metrics
         c = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
         linearised = _Linearised(self.parts, kernels)
@@ -778,12 +801,12 @@ class Relaxation:
             kernels = [m.inverse @ own * np.sqrt(unit) for m, own in places]
             t = unit * t + self._floors if self._is_free else self._floors
             self._meet(_Linearised(self.parts, kernels), kernels, t, unit * z)
-            left = mu * path.n_barrier * unit  # by which it may still fall
+            left = mu * path.n_barrier * unit  # possible further decrease
             if left <= _NEWTON_TOL * abs(self.lowest) or self.lowest <= goal or mu < 1e-14:
                 break
             if taken == _NEWTON_STEPS:  # rounding has hidden the path
                 break
-            # A node that stays above the goal is cut.
+            # This node will stay above the goal, so it will be cut.
             if self.sectors is not None and _CUT * left < self.lowest - goal < np.inf:
                 break
             mu *= 0.3 if taken > 2 else 0.1
@@ -794,20 +817,20 @@ class Relaxation:
             self.lifted = path.lifted
 
     def within(self, sectors: Sectors) -> Relaxation:
-        """The same bound for fewer pairs of projections."""
+        """Return the same bound for the pairs of projections in these sectors."""
         others = [one for one in self.constraints if one is not self.sectors]
         made = Relaxation(self.parts, [*others, sectors])
         made._metrics, made._responses = self._metrics, self._responses
         return made
 
     def starts(self) -> Iterator[np.ndarray]:
-        """Yield input projections to ascend from: the directions, and mixtures of them."""
+        """Yield input projections to ascend from: the directions and mixtures of them."""
         rng = np.random.default_rng(0)
         rank = min(int((self.shares > _MINOR).sum()), _DIRECTIONS)
         directions = self.directions[:, :, :rank]
         mixtures = [np.eye(rank)]
         if rank > 1:
-            # The optimum mixes the leading two about like the relaxation, with either sign.
+            # The optimum mixes the leading two much like the relaxation, with either sign.
             sizes = np.sqrt(self.shares[:rank])
             angles = np.outer([1, -1], np.arctan2(sizes[1], sizes[0]) * _ANGLES).ravel()
             planar = np.zeros((len(angles), rank))
@@ -838,7 +861,7 @@ class Relaxation:
         z: np.ndarray,
         width: float = 0.0,
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """The smoothed bound, and its shares with vectors; keeps what is proven."""
+        """Return the smoothed bound, its shares and vectors; record the proven bound."""
         self.n_evaluations += 1
         if self.sectors is not None:
             linearised.joint = self.sectors.matrix(z[-self.sectors.n_variables :])
@@ -866,10 +889,10 @@ class Relaxation:
         z: np.ndarray,
         width: float,
     ) -> tuple[float, list[np.ndarray], np.ndarray, np.ndarray]:
-        """The smoothed bound and its gradients by kernels, log t and z.
+        """Return the smoothed bound and its gradients by kernels, log t and z.
 
-        With the share p of an eigenvector x, by kernel it is ηψ(a − the kernel of
-        Σ p (t + ηP)⁻¹G(d)x xᵀ).
+        With the share p of each eigenvector x, the gradient by a kernel a is ηψ(a − a'),
+        with the kernel a' of Σ p (t + ηP)⁻¹G(d)x xᵀ.
         """
         value, share, vectors = self._meet(linearised, kernels, t, z, width)
         damped = linearised.damped(t, linearised.drive(vectors))

@@ -1,16 +1,17 @@
 """The global optimum of the linear problem, with its certificate.
 
-An ascent from the leading singular pair of G(μ) finds a pair of projections. The bound of
-`greenfold.optimizers.bounds` at its kernel equals it if the relaxation is tight, which is
-usual: one ascent and one decomposition suffice. If a gap is left, the bound is lowered, and
-the ascent starts again from the directions that the relaxation mixes.
+An ascent from the leading singular pair of G(μ) finds a pair of projections. If the
+relaxation is tight, the bound of `greenfold.optimizers.bounds` at the kernel of this pair
+equals its κ. This is the usual case: one ascent and one decomposition suffice. If a gap is
+left, the search lowers the bound, and ascends again from the directions that the relaxation
+mixes.
 
-Branch and bound closes the rest. With w = (v, u), the relaxed w wᵀ of a node is about
-λ₁ppᵀ + λ₂qqᵀ. The angle of (p·w, q·w), modulo π, is cut into sectors; each is a constraint
-(x·w)(y·w) ≥ 0 that the relaxed w wᵀ of the node violates, so all sectors have lower bounds.
-(Sectors of u alone leave mixtures of readouts, which noise on the states makes, and need
-more nodes: 627 instead of 75 on one problem.) All starts and cuts are the same in every
-call.
+Branch and bound closes the remaining gap. With w = (v, u), the relaxed w wᵀ of a node is
+about λ₁ppᵀ + λ₂qqᵀ. The angle of (p·w, q·w), modulo π, is cut into sectors. Each sector is
+a constraint (x·w)(y·w) ≥ 0 that the relaxed w wᵀ of the node violates, so the bound of each
+sector is lower than that of the node. (Sectors of u alone would not separate the mixtures
+of readouts that noise on the states causes; they need more nodes, 627 instead of 75 on one
+problem.) All starts and cuts are the same in every call.
 """
 
 from __future__ import annotations
@@ -32,32 +33,33 @@ from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import Candidate, LinearProblem, ascend
 from .result import relative_gap
 
-#: Largest number of nodes of the tree if none is given, of nodes times products per Newton
-#: step, and of Newton steps per node.
+#: Default limit of the number of nodes of the tree; limit of nodes times products per
+#: Newton step; and mean number of Newton steps per node after which the search stops.
 _NODES, _TREE_PRODUCTS, _STEPS = 200, 1e9, 30
-#: Where to cut a node: at this share of the angle of its relaxed w wᵀ; and number of its
-#: starts to ascend from, as a better pair may lie in a node that is closed.
+#: Share of the angle of the relaxed w wᵀ at which a node is cut, and number of starts per
+#: node to ascend from, because a better pair may lie in a node that is closed.
 _EDGE, _STARTS = 0.6, 6
-#: Number of atoms to follow before the bound is lowered.
+#: Number of ascents from leading pairs of G(d) before the bound is lowered.
 _ATOMS = 4
-#: By how much rounding may lift a pair above its bound, and class means above zero.
+#: Relative size by which rounding may lift a pair above its bound, and class means above
+#: zero.
 _ROUNDED, _ZERO = 1e-9, 1e-13
-#: First step of an ascent from a start of the bound: one of 1 would lead elsewhere.
+#: First step of an ascent from a start of the bound; a step of 1 would lead elsewhere.
 _REACH = 0.1
-#: Evaluations of one ascent, and the relative change of κ that ends it.
+#: Limit of evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
-#: Tolerance of a rough ascent; how far its cosine with the best pair is below one if it
-#: leads there again, and how far κ may still rise, relative.
+#: Tolerance of a rough ascent; distance of its cosine with the best u from one below which
+#: both are the same; and relative distance of κ below the best that a full ascent may gain.
 _ROUGH_TOL, _SAME, _BEHIND = 1e-7, 1e-4, 3e-4
-#: Amplification that leaves no digit of what is not amplified.
+#: Amplification above which rounding hides all signals that are not amplified.
 _BEYOND = 1e13
-#: For strong amplification: numbers of single and random inputs to try, of best ones to
-#: ascend from, and of rounds of alternation at the end.
+#: For strong amplification: numbers of single and random inputs to try, of the best inputs
+#: to ascend from, and of rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
 
 
 class Search:
-    """The best pair found and the lowest bound met, until they meet."""
+    """A search for the best pair and the lowest bound, until the two meet."""
 
     def __init__(
         self,
@@ -71,10 +73,10 @@ class Search:
         self.problem, self.max_iter, self.tol = problem, max_iter, tol
         self.max_nodes, self.n_nodes, self.ascent_tol = max_nodes, 0, ascent_tol
         self.relaxation = Relaxation([problem])
-        #: Largest bound of the nodes of the tree.
+        #: Largest bound over the leaves of the tree.
         self.branched = np.inf
         self.best: Candidate | None = None
-        #: Soft margins below this count as zero, if class means coincide (case A).
+        #: Soft margins up to this size count as zero, if class means coincide (case A).
         self.rounding = 0.0
 
     @property
@@ -96,16 +98,16 @@ class Search:
 
     @property
     def bound(self) -> float:
-        """No pair has a larger κ."""
+        """Upper bound on κ of any pair."""
         return min(self.relaxation.lowest, self.branched)
 
     def ascend(self, start: np.ndarray, reach: float = 1.0) -> None:
-        """Ascend from an input projection, and keep what is better than before."""
+        """Ascend from an input projection, and keep the end if it is the best so far."""
         limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": self.ascent_tol}
         self.keep(ascend(self.problem, start, reach=reach, **limits))
 
     def explore(self, start: np.ndarray, reach: float = _REACH) -> None:
-        """Ascend roughly, then to the end unless that leads to the best pair or below."""
+        """Ascend roughly; continue to convergence if that may give a better pair."""
         assert self.best is not None
         tol = max(_ROUGH_TOL, self.ascent_tol)
         found = ascend(self.problem, start, reach=reach, max_iter=_EVALUATIONS, tol=tol)
@@ -116,13 +118,13 @@ class Search:
             self.ascend(found.u, _REACH)
 
     def keep(self, found: Candidate) -> None:
-        """Keep a pair that improves on the best; pass Ctrl-C on."""
+        """Keep a pair if it is the best so far; raise KeyboardInterrupt after Ctrl-C."""
         if self.best is None or found.margin.value > self.value:
             self.best = found
         found.raise_if_interrupted()
 
     def certify(self) -> bool:
-        """Bound κ at the kernel of the best pair; True if that closes the gap."""
+        """Bound κ at the kernel of the best pair; return whether the gap is closed."""
         assert self.best is not None
         return self._certify_at(self.problem.kernel(self.best.u, self.best.v))
 
@@ -151,21 +153,21 @@ class Search:
         return self.described(status), self.relaxation.n_evaluations + self.n_nodes
 
     def described(self, status: str) -> Candidate:
-        """The best pair with the bound."""
+        """Return the best pair with the bound."""
         assert self.best is not None
-        if not np.isfinite(self.bound):  # interrupted before there was one
+        if not np.isfinite(self.bound):  # interrupted before there was a bound
             self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
         if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
-        # The value is below the bound; rounding may hide this, and then there is no proof.
+        # A value clearly above the bound shows that rounding spoils the proof.
         if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
             status = "unresolved"
         bound = max(bound, self.value)
         return replace(self.best, status=status, upper_bound=bound)
 
     def _unlimited(self) -> np.ndarray:
-        """The best of all kernels, whatever the size of projections: tight for large η."""
+        """Return the best kernel for projections of any norm; it is tight for large η."""
         basis, sizes = root(self.problem.stimuli.psi)
         sizes = self.problem.eta * sizes**2
         return basis @ (basis.T @ self.problem.stimuli.mu / sizes)
@@ -174,8 +176,8 @@ class Search:
         """Ascend from the pair that is best for small η."""
         problem = self.problem
         _, u, v = problem.best_atom(problem.stimuli.mu)
-        # Class means are known to the rounding of the series, whose size along the kernel
-        # is √(aᵀψa).
+        # Class means are known up to the rounding of the series, whose size along the
+        # kernel is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
         size = float(np.sqrt(2 * spread / problem.eta))
         if abs(mean) <= _ZERO * size:
@@ -187,7 +189,8 @@ class Search:
     def _follow_atoms(self) -> bool:
         """Ascend from the leading pair of G(d) at the best pair's kernel, while it helps.
 
-        This is a Frank–Wolfe step, and costs far less than lowering the bound to its end.
+        This is a Frank–Wolfe step, which costs far less than lowering the bound to its end.
+        Returns whether the gap is closed.
         """
         for _ in range(_ATOMS):
             before = self.best
@@ -201,7 +204,7 @@ class Search:
         return False
 
     def _lower(self, tol: float | None = None) -> bool:
-        """Lower the bound, at most to the best pair."""
+        """Lower the bound to the best κ at most; return whether the gap is closed."""
         assert self.best is not None
         if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
             return True
@@ -217,7 +220,7 @@ class Search:
         return self.value + self.tol * abs(self.value)
 
     def _start_again(self) -> bool:
-        """Ascend from the directions that the relaxation mixes."""
+        """Ascend from the directions that the relaxation mixes, until the gap is closed."""
         for start in self.relaxation.starts():
             before = self.best
             self.explore(start)
@@ -226,7 +229,7 @@ class Search:
         return False
 
     def _polish(self) -> None:
-        """If two optima may be within the tolerance, look for the better one, if small."""
+        """Look for a better optimum within the tolerance, if the problem is small."""
         wanted = self.relaxation.closer(self.tol)
         if relative_gap(self.bound, self.value) > wanted:
             self._lower(wanted)
@@ -253,13 +256,13 @@ class Search:
         return self.is_closed
 
     def _tree(self, max_nodes: int) -> Iterator[float]:
-        """Branch and bound; yields the gap after each round."""
+        """Run branch and bound; yield the gap after each round."""
         from joblib import Parallel, delayed, effective_n_jobs
 
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
         workers, width = Parallel(), effective_n_jobs()
-        # Where rounding disturbs it, Newton's method takes many steps per node.
+        # If rounding disturbs Newton's method, it takes many steps per node.
         left = _STEPS * max_nodes
         while (
             opened and -opened[0][0] > self._goal and self.n_nodes < max_nodes and left > 0
@@ -283,8 +286,8 @@ class Search:
 
 
 def _sectors(node: Relaxation) -> list[Sectors]:
-    """Three sectors of the angle in the plane of the leading directions of w = (v, u)."""
-    if node.lifted is None:  # it has no centre, because of rounding
+    """Cut the plane of the two leading directions of w = (v, u) into three sectors."""
+    if node.lifted is None:  # rounding kept Newton's method from its centre
         return []
     n = len(node.lifted)
     shares, vectors = eigh(node.lifted, subset_by_index=[n - 2, n - 1])
@@ -293,7 +296,7 @@ def _sectors(node: Relaxation) -> list[Sectors]:
     edges = [-edge, edge, np.pi / 2, np.pi - edge]
     found = []
     for low, high in pairwise(edges):
-        # In units where the largest eigenvalue of sym(x yᵀ) is one.
+        # Scale x and y so that the largest eigenvalue of sym(x yᵀ) is one.
         size = np.sin((high - low) / 2)
         x = (np.cos(low) * q - np.sin(low) * p)[None] / size
         y = (np.sin(high) * p - np.cos(high) * q)[None] / size
@@ -304,7 +307,7 @@ def _sectors(node: Relaxation) -> list[Sectors]:
 
 
 def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
-    """The bound of a part of a node, starting from that of the node."""
+    """Return the bound within new sectors of a node, lowered from that of the node."""
     assert node.point is not None
     kernels, t, z = node.point
     made = node.within(sectors)
@@ -315,26 +318,26 @@ def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
 def solve(
     problem: LinearProblem, *, max_iter: int, tol: float, **limits: Any
 ) -> tuple[Candidate, int]:
-    """Maximise κ over both projections and bound it from above.
+    """Return the best pair with its upper bound, and the number of evaluations and nodes.
 
-    It stops at the relative gap ``tol``; ``max_iter`` limits the evaluations of the bound
-    for each width of its smoothing, ``max_nodes`` the nodes of the tree, and
-    ``ascent_tol`` is the relative change of κ that ends an ascent. The number of
-    evaluations and nodes is returned too.
+    The search stops at the relative gap ``tol``. ``max_iter`` limits the evaluations of the
+    bound for each width of its smoothing, and ``max_nodes`` the nodes of the tree.
+    ``ascent_tol`` is the relative change of κ that ends an ascent.
     """
     return Search(problem, max_iter=max_iter, tol=tol, **limits).run()
 
 
 def rescue(problem: LinearProblem) -> Candidate:
-    """Return the best pair from many starts, for a network that amplifies some inputs much.
+    """Return the best pair from many starts, for a network with strong amplification.
 
-    There the leading pair of G(μ) drives what is amplified most, the worst place to start.
-    Instead, ascents start from the best of all single inputs and some random ones, in
-    coordinates in which the inputs are alike.
+    If a network amplifies some inputs strongly, the leading pair of G(μ) drives the most
+    amplified directions, which is the worst start. Instead, ascents start from the best of
+    all single inputs and some random inputs, in coordinates in which the network is equally
+    sensitive to all inputs.
     """
-    times = f"{problem.growth:.1e} times before it is read, beyond what floats resolve"
+    times = f"{problem.growth:.1e} times before it is read, more than floats can resolve"
     advice = "read it earlier, or scale the weights down"
-    refusal = f"this network amplifies its input {times}; {advice}."
+    refusal = f"the network amplifies its input {times}; {advice}."
     check.require(problem.growth <= _BEYOND, refusal, OverflowError)
     n, n_channels = problem.system.n_inputs, problem.stimuli.n_channels
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
-"""The linear problem κ = a·μ − (η/2) aᵀψa − (η/2) vᵀPv, with a kernel a = vᵀ G_n u.
+"""The linear problem: maximise κ = a·μ − (η/2) aᵀψa − (η/2) vᵀPv over u and v.
 
-`ascend` climbs max_v κ over u; it serves every other problem as well.
+The kernel a = vᵀ G_n u maps a stimulus to the readout. `ascend` maximises max_v κ over u;
+all other problems use it too.
 """
 
 from __future__ import annotations
@@ -21,22 +22,23 @@ from ..math.sphere import KernelQuadratic, gram, in_singular_basis, solve_in_eig
 from ..stimuli.base import Stimuli
 from ..systems import LinearSystem, ResponseSum
 
-#: Number of random projections to estimate `growth`, and relative error of a weighted sum
-#: of Green's functions: a few roundings each.
+#: Number of random projections that estimate `growth`, and relative error of a weighted sum
+#: of Green's functions, which takes a few roundings.
 _PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
-#: Size up to which a dense decomposition is as fast as an iterative one, and the relative
-#: residual at which the latter stops.
+#: Size up to which a dense decomposition is as fast as Lanczos iteration, and the relative
+#: residual at which that iteration stops.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
-#: Value where a network diverges, in units of the terms of κ at the start.
+#: Drop below the best κ that counts as the value at a u where the network diverges, in
+#: units of the terms of κ at the start.
 _WALL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """Soft margin of a linear system as a function of both projections.
+    """The soft margin of a linear system as a function of both projections.
 
-    u is a matrix (n_inputs, n_channels) throughout; kernels a are flat, channel after
-    channel, like ``stimuli.mu``. ``covariance`` P (n_outputs, n_outputs) is that of the
+    u is always a matrix (n_inputs, n_channels). Kernels a are flat, channel after channel,
+    like ``stimuli.mu``. ``covariance`` P (n_outputs, n_outputs) is the covariance of the
     noise on the states.
     """
 
@@ -46,7 +48,7 @@ class LinearProblem:
     covariance: np.ndarray | None = None
 
     def at(self, eta: float) -> LinearProblem:
-        """The same problem at another η, with what μ and ψ alone decide."""
+        """Return the same problem at another η, which keeps the cache of μ and ψ."""
         made = replace(self, eta=eta)
         vars(made)["_quadratic"] = self._quadratic
         return made
@@ -58,7 +60,7 @@ class LinearProblem:
 
     @cached_property
     def _noise(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of P, ascending and non-negative, with vectors."""
+        """Eigenvalues of P, ascending and non-negative, and its eigenvectors."""
         if self.covariance is None:
             return np.zeros(self.system.n_outputs), np.zeros((self.system.n_outputs, 0))
         values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
@@ -66,7 +68,10 @@ class LinearProblem:
 
     @cached_property
     def floor(self) -> float:
-        """η p_min: every pair of unit projections pays half of it."""
+        """η p_min, with the smallest eigenvalue p_min of P.
+
+        The noise lowers κ of every pair of unit projections by at least half of it.
+        """
         return self.eta * float(self._noise[0][0])
 
     @cached_property
@@ -77,16 +82,16 @@ class LinearProblem:
         return vectors[:, keep[: vectors.shape[1]]] * np.sqrt(values[keep])
 
     def damped(self, t: float, states: np.ndarray) -> np.ndarray:
-        """(t − floor + ηP)⁻¹ applied to states (n_outputs, k), for t > 0."""
+        """Return (t − floor + ηP)⁻¹ times states (n_outputs, k), for t > 0."""
         if self.covariance is None:
             return states / t
         values, vectors = self._noise
-        # Not η values − floor, which leaves nothing of t next to large noise.
+        # Subtract first: adding t to large η · values would lose its digits.
         above = t + self.eta * (values - values[0])
         return vectors @ ((vectors.T @ states) / above[:, None])
 
     def multiplier(self, x: np.ndarray) -> float:
-        """The t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
+        """Return the t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
         if self.covariance is None or not x.any():
             return float(np.linalg.norm(x))
         values, vectors = self._noise
@@ -98,11 +103,11 @@ class LinearProblem:
         return len(self.stimuli.mu)
 
     def margin(self, u: np.ndarray, v: np.ndarray) -> SoftMargin:
-        """κ of a pair of projections."""
+        """Return κ of a pair of projections."""
         return self.margin_of_kernel(self.kernel(u, v), v)
 
     def margin_of_kernel(self, a: np.ndarray, v: np.ndarray) -> SoftMargin:
-        """κ of a kernel a; the readout v matters only for the noise."""
+        """Return κ of a kernel a; the readout v matters only for the noise."""
         separation = float(a @ self.stimuli.mu)
         variance = float(a @ (self.stimuli.psi @ a))
         if self.covariance is not None:
@@ -111,15 +116,15 @@ class LinearProblem:
         return SoftMargin(separation - variance, separation, variance)
 
     def gradient_at(self, a: np.ndarray) -> np.ndarray:
-        """Gradient d = μ − ηψa of κ with respect to a."""
+        """Return the gradient d = μ − ηψa of κ with respect to a."""
         return self.stimuli.mu - self.eta * (self.stimuli.psi @ a)
 
     def by_channel(self, d: np.ndarray) -> np.ndarray:
-        """A flat kernel as (n_channels, n_steps)."""
+        """Reshape a flat kernel to (n_channels, n_steps)."""
         return d.reshape(self.stimuli.n_channels, self.stimuli.n_steps)
 
     def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Kernel a with a_(c,n) = vᵀ G⁽¹⁾_n u_c."""
+        """Return the kernel a with a_(c,n) = vᵀ G⁽¹⁾_n u_c."""
         return (self.system.readout_response(v) @ u).T.ravel()
 
     @cached_property
@@ -128,7 +133,7 @@ class LinearProblem:
 
     @cached_property
     def _of_readout(self) -> KernelQuadratic:
-        """κ as a function of ``_seen(u) @ v``: the kernel and, with noise, Sᵀv."""
+        """κ as a function of ``_seen(u) @ v``, the kernel and, with noise, Sᵀv."""
         n, rank = self._size, self._root.shape[1]
         if not rank:
             return self._quadratic
@@ -137,33 +142,33 @@ class LinearProblem:
         return KernelQuadratic(np.append(self.stimuli.mu, np.zeros(rank)), psi)
 
     def _seen(self, u: np.ndarray) -> np.ndarray:
-        """Kernels as a linear map of the readout."""
+        """Return the matrix that maps a readout to its kernel and, with noise, to Sᵀv."""
         root, R = self._root, self.system.input_response(u)
         return np.vstack([R, root.T]) if root.size else R
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
+        """Return the best v for u, and κ (paper, equation 18, `soft-margin-gradient-v`)."""
         quadratic, R = self._of_readout, self._seen(u)
         v = quadratic.maximize(R, self.eta)
         return v, self.margin_of_kernel(R[: self._size] @ v, v)
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The terms b and Q of κ = b·v − (η/2) vᵀQv at one u, on unit v."""
+        """Return b and Q of κ = b·v − (η/2) vᵀQv at one u, for unit v."""
         R, P = self.system.input_response(u), self.covariance
         Q = gram(R, self.stimuli.psi)
         return R.T @ self.stimuli.mu, Q if P is None else Q + (P + P.T) / 2
 
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """Optimal readouts for many η at one u, (n_etas, n_outputs)."""
+        """Return the optimal readouts for many η at one u, (n_etas, n_outputs)."""
         return self._of_readout.readouts(self._seen(u), etas)
 
     def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """Kernels of those readouts, (n_channels · n_steps, n_etas)."""
+        """Return the kernels of `readouts`, (n_channels · n_steps, n_etas)."""
         quadratic, R = self._of_readout, self._seen(u)
         return (R @ quadratic.readouts(R, etas).T)[: self._size]
 
     def best_input(self, v: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal u for a given v (paper, cases A and B of the input projection)."""
+        """Return the best u for v, and κ (paper, cases A and B of the input projection)."""
         rows = self.system.readout_response(v)
         n_channels = self.stimuli.n_channels
         if isinstance(self.stimuli.psi, Factored):
@@ -175,12 +180,12 @@ class LinearProblem:
         return u, self.margin_of_kernel((rows @ u).T.ravel(), v)
 
     def _best_in_span(self, rows: np.ndarray) -> np.ndarray:
-        """`best_input` if ψ is stored as a factor: L is never formed."""
+        """Return the flat u of `best_input` from the factor of ψ, without forming L."""
         factor, white, rest = self._quadratic.root_of_psi
         shape = (self.stimuli.n_channels, self.stimuli.n_steps)
 
         def pulled(columns: np.ndarray) -> np.ndarray:
-            """Lᵀ times columns (D, k), channel by channel."""
+            """Return Lᵀ times columns (D, k), channel by channel."""
             parts = rows.T @ columns.reshape(*shape, -1)
             return parts.reshape(-1, columns.shape[-1])
 
@@ -190,10 +195,10 @@ class LinearProblem:
         return in_singular_basis(seen, beyond, white, etas, 1e-13 * size)[0][0]
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
+        """Return the optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
         stimuli, quadratic, R = self.stimuli, self._of_readout, self._seen(u)
         v = quadratic.maximize(R, self.eta)
-        # `margin_of_kernel` and `gradient_at`, with one product by ψ for both.
+        # Like `margin_of_kernel` and `gradient_at`, but with only one product by ψ.
         a, rest = np.split(R @ v, [self._size])
         curved = stimuli.psi @ a
         separation = float(a @ stimuli.mu)
@@ -203,13 +208,16 @@ class LinearProblem:
         return v, SoftMargin(separation - variance, separation, variance), gradient
 
     def kernel_of(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Kernel of Σ_r A_r B_rᵀ, A (n_outputs, r) and B (n_inputs, n_channels, r)."""
+        """Return the kernel of Σ_r A_r B_rᵀ.
+
+        A has the shape (n_outputs, r) and B the shape (n_inputs, n_channels, r).
+        """
         rows = self.system.readout_response(A)  # (n_steps, n_inputs, r)
         return np.einsum("nir,icr->cn", rows, B).ravel()
 
     @cached_property
     def growth(self) -> float:
-        """Amplification by the system: the largest ‖G_n‖ over the steps n.
+        """Amplification by the system, the largest ‖G_n‖ over the steps n.
 
         It is estimated from random u, for which ‖G_n u‖² is ‖G_n‖²_F / N on average.
         """
@@ -223,15 +231,18 @@ class LinearProblem:
         return float(np.sqrt(square.max()))
 
     def rounding(self, d: np.ndarray) -> float:
-        """Possible rounding error of the singular values of G(d)."""
+        """Return the possible rounding error of the singular values of G(d)."""
         return float(_ROUNDING * np.abs(d).sum() * self.growth)
 
     def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """G(d) for a gradient d by the kernel."""
+        """Return G(d) for a gradient d with respect to the kernel."""
         return self.system.response_sum(self.by_channel(d))
 
     def best_atom(self, d: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, or just above, with u and v."""
+        """Return the largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, with its u and v.
+
+        The value may be slightly too large, but never too small.
+        """
         n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
         if not d.any():
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
@@ -244,7 +255,7 @@ class LinearProblem:
 def problem_under_noise(
     system: LinearSystem, stimuli: Stimuli, eta: float, noise: dict[str, np.ndarray]
 ) -> LinearProblem:
-    """The linear problem with noise of these covariances; see `Device.noise`."""
+    """Return the linear problem with noise of these covariances; see `Device.noise`."""
     if "input" in noise:
         psi = np.asarray(stimuli.psi) + noise["input"]
         stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
@@ -256,7 +267,7 @@ def problem_under_noise(
 def noise_cost(
     problem: LinearProblem, u: np.ndarray, v: np.ndarray, noise: dict[str, np.ndarray]
 ) -> dict[str, float]:
-    """Cost of each noise in κ at a pair of projections."""
+    """Return how much each noise lowers κ of a pair of projections."""
     met = {"state": v, "readout": v}
     if "input" in noise:
         met["input"] = (problem.system.readout_response(v) @ u).T.ravel()
@@ -269,14 +280,14 @@ class Outcome:
     status: str
 
     def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, if this was part of a larger task."""
+        """Raise KeyboardInterrupt again if Ctrl-C ended this part of a larger task."""
         if self.status == "interrupted":
             raise KeyboardInterrupt
 
 
 @dataclass(frozen=True)
 class Candidate(Outcome):
-    """The end of one run of a method; its history holds separation and variance."""
+    """A pair at the end of one run of a method; ``history`` is as in `Projections`."""
 
     u: np.ndarray
     v: np.ndarray
@@ -287,15 +298,15 @@ class Candidate(Outcome):
 
 
 class Objective(Protocol):
-    """What an ascent needs from a problem."""
+    """The method that an ascent needs from a problem."""
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal v, κ, and ∂κ/∂u at that v, for u of shape (n_neurons, n_channels)."""
+        """Return the optimal v, κ, and ∂κ/∂u at that v, for u (n_neurons, n_channels)."""
         ...
 
 
 class _Stopped(Exception):
-    """Carries a status through the minimiser, which would finish its line search."""
+    """Raised to end the minimiser within its line search; carries the status."""
 
 
 def ascend(
@@ -310,19 +321,19 @@ def ascend(
     """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.
 
     By the envelope theorem the gradient of F is ∂κ/∂u at the optimal readout v, which each
-    evaluation solves exactly. F is extended to all of space as F(w/‖w‖), so a quasi-Newton
-    method for free variables works on the sphere.
+    evaluation solves exactly. F(w/‖w‖) extends F to all vectors w, so a quasi-Newton method
+    for unconstrained variables works on the sphere.
 
-    ``max_iter`` counts the evaluations after the first; ``tol`` is the relative change of κ
+    ``max_iter`` limits the evaluations after the first; ``tol`` is the relative change of κ
     per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
-    rows of u, and ``reach`` is the length of the first trial step in these units: near an
-    optimum, a step of one would leave it and cost evaluations.
+    rows of u, and ``reach`` is the length of the first trial step in these units. Near an
+    optimum, choose a small reach: a step of one would leave it and cost evaluations.
     """
     units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
-    # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
-    # use the terms of κ at the start as the unit.
+    # The tolerance of L-BFGS is relative to max(|κ|, 1), and κ is usually far below one.
+    # So use the terms of κ at the start as the unit.
     unit = 0.0
 
     def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -337,8 +348,8 @@ def ascend(
         except KeyboardInterrupt:
             raise _Stopped("interrupted") from None
         except FloatingPointError:
-            # An integrated network may diverge at a projection on the way, where there is
-            # no κ. Return a high value, so that the line search turns back.
+            # An integrated network may diverge at a trial projection, which then has no κ.
+            # Return a high value, so that the line search turns back.
             if best is None:
                 raise
             history.append(history[-1])
@@ -365,10 +376,11 @@ def ascend(
 
 
 class Responses:
-    """Largest singular values of G(d_j) of several signals, stacked.
+    """The stacked matrices G(d_j) of several signals, and their largest singular values.
 
-    Directions are flat, by channel, then input. Large matrices, and those never formed, are
-    searched by Lanczos iteration; its possible error is added, so a bound stays valid.
+    Directions are flat, channel after channel. Lanczos iteration finds the singular values
+    of large matrices and of matrices that are never formed; its possible error is added, so
+    that a bound remains valid.
     """
 
     def __init__(self, sums: Iterable[ResponseSum], n_channels: int, n_inputs: int) -> None:
@@ -381,7 +393,7 @@ class Responses:
         if not any(one is None for one in made):
             self._matrices = np.array(made) if len(made) > 1 else np.asarray(made[0])[None]
         if self._matrices is not None and not np.isfinite(self._matrices).all():
-            problem = "the response of this network to a pulse exceeds floating point"
+            problem = "the response of this network to a pulse exceeds the range of floats"
             advice = "read it earlier, or scale the weights down"
             raise OverflowError(f"{problem} before the readout; {advice}.")
 
@@ -390,14 +402,14 @@ class Responses:
         return flat.reshape(*self._shape, *flat.shape[1:]).swapaxes(0, 1)
 
     def drive(self, flat: np.ndarray) -> np.ndarray:
-        """States (n_signals, n_outputs, k) for flat directions in k columns."""
+        """Return the states (n_signals, n_outputs, k) for flat directions in k columns."""
         if self._matrices is not None:
             return self._matrices @ flat
         u = self.as_projection(flat)
         return np.stack([one.drive(u) for one in self._sums])
 
     def pull(self, states: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
-        """Σ_j factor_j G(d_j)ᵀ y_j of states (n_signals, n_outputs), flat."""
+        """Return Σ_j factor_j G(d_j)ᵀ y_j of states y (n_signals, n_outputs), flat."""
         if self._matrices is not None:
             pulled = np.stack([y @ m for m, y in zip(self._matrices, states, strict=True)])
         else:
@@ -414,13 +426,16 @@ class Responses:
         return min(n_signals * n_outputs, n) > _DENSE_SIZE
 
     def formed(self) -> np.ndarray:
-        """The matrices (n_signals, n_outputs, n), whatever memory they take."""
+        """Return the matrices (n_signals, n_outputs, n), formed even if they are large."""
         if self._matrices is None:
             self._matrices = self.drive(np.eye(self._shape[0] * self._shape[1]))
         return self._matrices
 
     def leading(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ_max of the stack, or just above; u, and left vectors (n_signals, n_outputs)."""
+        """Return σ_max of the stack, its u, and its left vectors (n_signals, n_outputs).
+
+        The value may be slightly too large, but never too small.
+        """
         if not self.is_large:
             stacked = self.formed().reshape(-1, self._shape[0] * self._shape[1])
             sigma, flat, left = leading_triplet(stacked)
@@ -434,9 +449,9 @@ class Responses:
     def largest(
         self, between: Callable[[np.ndarray], np.ndarray], k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k largest eigenvalues of pull · between · drive, ascending, with vectors.
+        """Return the k largest eigenvalues of pull · between · drive, and their vectors.
 
-        The last one is the largest eigenvalue, or just above it.
+        They ascend. The last value may be slightly too large, but never too small.
         """
         size = self._shape[0] * self._shape[1]
 
@@ -449,25 +464,26 @@ class Responses:
         values, vectors = search(operator, **options)
         order = np.argsort(values)
         values, vectors = values[order], vectors[:, order]
-        # The eigenvalue lies within the residual; the search found the largest.
+        # The largest eigenvalue lies within the residual of the value found.
         last = vectors[:, -1]
         values[-1] += np.linalg.norm(square(last) - values[-1] * last)
         return values, vectors
 
 
 def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Largest singular value of a dense matrix M with its right and left vector.
+    """Return the largest singular value of a dense matrix M, its right and left vector.
 
-    It is the largest eigenpair of M Mᵀ, as accurate as by a decomposition of M.
+    It comes from the largest eigenpair of M Mᵀ or MᵀM, and is as accurate as from a
+    decomposition of M.
     """
-    # A power of two brings M to order one, so squares do not overflow.
+    # Scale M to order one by a power of two, so that squares do not overflow.
     exponent = int(np.frexp(np.abs(matrix).max())[1])
     scaled = np.ldexp(matrix, -exponent)
     wide = scaled.shape[0] <= scaled.shape[1]
     square = scaled @ scaled.T if wide else scaled.T @ scaled
     last = len(square) - 1
     values, vectors = eigh(square, subset_by_index=[last, last], check_finite=False)
-    if not vectors.size:  # LAPACK finds no pair of some multiples of the identity
+    if not vectors.size:  # LAPACK finds no pair for some multiples of the identity
         values, vectors = np.linalg.eigh(square)
         values, vectors = values[-1:], vectors[:, -1:]
     one = vectors[:, 0]

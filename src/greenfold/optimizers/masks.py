@@ -1,10 +1,11 @@
 """Masks for hardware, and readouts of a few bits.
 
-Masks are unit vectors, so the upper bound of the free problem holds for them too. Starting
-from the free optimum, masks in a range are found by ascent; masks of a few levels are
-rounded, then improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a
-set of levels, is κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖². Changing one entry changes each of the
-three sums by known numbers, so all single changes, and all pairs, are compared at once.
+Masks are unit vectors, so the upper bound of the free problem holds for them too. The
+search starts from the free optimum. An ascent finds masks with entries in a range; masks of
+a few levels are rounded, then improved. If one projection is fixed and the other is s/‖s‖
+with entries of s from a set of levels, then κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖². Changing one
+entry changes each of the three sums by known numbers, so all single changes, and all pairs
+of changes, are compared at once.
 """
 
 from __future__ import annotations
@@ -19,32 +20,37 @@ from ..devices.device import Device
 from ..math.sphere import maximize_on_sphere
 from .linear import Candidate, LinearProblem, Objective
 
-#: Number of levels up to which an entry may change to any other, else to its neighbours; of
-#: changes up to which pairs are compared; relative gain that is more than rounding.
+#: Number of levels up to which an entry may change to any other level (above it, only to
+#: its neighbours); number of changes up to which pairs are compared; and relative gain that
+#: is more than rounding.
 _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
-#: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
+#: Limit of rounds that alternate a free u and a quantised readout, and of rounds that
+#: alternate the readout and the entries of a mask.
 _QUANTISED_ROUNDS, _ROUNDS = 5, 50
-#: Number of random roundings in addition to that of u*, their distance from it, and the
-#: number of masks up to which all are compared.
+#: Number of random roundings in addition to that of the free optimum u*, their relative
+#: distance from it, and the number of masks up to which all are compared.
 _PERTURBED, _SPREAD, _ENUMERATED = 2, 0.3, 2**12
-#: Ranges ±c/√n that lead an ascent from the free optimum to a mask of signs.
+#: Factors c of the ranges ±c/√n that lead an ascent from the free optimum to a sign mask.
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
 #: Relative distance to the bound at which to stop.
 _REACHED = 1e-7
-#: Evaluations of one ascent in a range; evaluations for each start; number of best starts
-#: that are continued.
+#: Limit of evaluations of one ascent in a range; evaluations of the first, short ascent of
+#: each start; and number of best starts that continue.
 _EVALUATIONS, _GLANCE, _AHEAD = 400, 30, 2
-#: A step must gain this share of its slope over the least of the last few κ, because
-#: spectral steps need not rise every time; number of these κ; relative gain at the end.
+#: Share of the slope that a step must gain over the smallest of the last few κ (spectral
+#: steps need not rise every time); number of these κ; and relative gain at which to stop.
 _SUFFICIENT, _REMEMBERED, _TOL = 1e-4, 8, 1e-9
-#: Number of starts drawn around the free optimum, and anywhere.
+#: Number of random starts around the free optimum, and of random starts anywhere.
 _DRAWN = 4
 
 
 def solve_mask(
     problem: LinearProblem, device: Device, free: Candidate, rng: np.random.Generator
 ) -> Candidate:
-    """Return the best mask found for a device, from the free optimum, with its bound."""
+    """Return the best mask found for a device, starting from the free optimum.
+
+    It keeps the upper bound of the free optimum.
+    """
     bound = np.inf if free.upper_bound is None else free.upper_bound
     enough = bound - _REACHED * abs(bound)
     if device.is_discrete:
@@ -55,7 +61,7 @@ def solve_mask(
 
 
 def solve_mask_near(problem: LinearProblem, device: Device, u: np.ndarray) -> Candidate:
-    """Return a mask and its readout, improved from one mask of the same kind."""
+    """Return a mask and its readout, improved from another mask u of the same kind."""
     if device.is_discrete:
         return _Discrete(problem, device, u.shape, np.inf).from_start(u.ravel())
     return ascend_in_box(problem, u, device.limits)
@@ -64,9 +70,10 @@ def solve_mask_near(problem: LinearProblem, device: Device, u: np.ndarray) -> Ca
 def quantise_readout(
     problem: LinearProblem, found: Candidate, bits: int, *, keep_u: bool
 ) -> Candidate:
-    """Return the best readout of whole numbers of ``bits`` bits, scaled to unit norm.
+    """Return the best readout of integers of ``bits`` bits, scaled to unit norm.
 
-    Unless u must be kept (a mask, or given), it is solved for the new readout.
+    Unless ``keep_u`` is set, for a mask or a given u, it also solves for the u of the new
+    readout.
     """
     reach = 2 ** (bits - 1) - 1
     levels = np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
@@ -92,27 +99,27 @@ def quantise_readout(
 
 @dataclass(frozen=True, eq=False)
 class UnitQuadratic:
-    """κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²."""
+    """The function κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²."""
 
     b: np.ndarray
     Q: np.ndarray
     eta: float
 
     def value(self, s: np.ndarray) -> float:
-        """κ at s; −∞ for s = 0."""
+        """Return κ at s; −∞ for s = 0."""
         return float(self.of_sums(self.b @ s, s @ s, s @ self.Q @ s))
 
     def of_sums(self, bs, ss, qs):
-        """κ from b·s, s·s and sᵀQs."""
+        """Return κ from b·s, s·s and sᵀQs."""
         with np.errstate(divide="ignore", invalid="ignore"):
             value = bs / np.sqrt(ss) - 0.5 * self.eta * qs / ss
         return np.where(ss > 0, value, -np.inf)
 
 
 def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Change entries ``levels[index]``, one or two at a time, until no change helps.
+    """Change the entries ``levels[index]``, one or two at a time, until no change helps.
 
-    Levels ascend; the final index is returned.
+    The levels ascend. Returns the final index.
     """
     index = index.copy()
     s = levels[index]
@@ -122,7 +129,7 @@ def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np
     while True:
         where, target = _moves(index, len(levels))
         delta = levels[target] - s[where]
-        # What a change adds to b·s, s·s and sᵀQs.
+        # Amounts that each change adds to b·s, s·s and sᵀQs.
         bs = b[where] * delta
         ss = 2 * s[where] * delta + delta**2
         qs = 2 * delta * g[where] + delta**2 * Q[where, where]
@@ -156,7 +163,7 @@ def _rises(new: float, old: float) -> bool:
 
 
 def _moves(index: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Entries, and the levels that they may change to."""
+    """Return all single changes, as entries and the levels that they change to."""
     n = len(index)
     if n_levels <= _ALL_LEVELS:
         where = np.repeat(np.arange(n), n_levels)
@@ -170,15 +177,15 @@ def _moves(index: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def nearest(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Index of the level nearest to each value."""
+    """Return the index of the level nearest to each value."""
     return np.searchsorted((levels[1:] + levels[:-1]) / 2, values)
 
 
 def roundings(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
     """Yield roundings of a vector to levels that are known up to a common factor.
 
-    Factors range from one that gives the largest entry the outermost level to one that
-    gives a typical entry that level.
+    The smallest factor gives the largest entry the outermost level; the largest factor
+    gives this level to a typical entry.
     """
     size = np.abs(values)
     reach = float(np.abs(levels).max())
@@ -195,7 +202,10 @@ def roundings(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def symmetric_levels(values: np.ndarray, n_levels: int) -> np.ndarray:
-    """Levels ±m₁, … (and 0 for an odd number) nearest to a vector, by Lloyd's iteration."""
+    """Return the levels ±m₁, … that fit a vector best, by Lloyd's iteration.
+
+    An odd number of levels includes 0.
+    """
     size = np.sort(np.abs(values))
     half = n_levels // 2
     zero = [0.0] * (n_levels % 2)
@@ -208,7 +218,7 @@ def symmetric_levels(values: np.ndarray, n_levels: int) -> np.ndarray:
         if np.allclose(new, sizes, rtol=1e-10, atol=0):
             break
         sizes = new
-    # Equal sizes would be one level: spread them.
+    # Equal sizes would be one level, so move them slightly apart.
     sizes = np.maximum.accumulate(np.maximum(sizes, 1e-9 * max(size[-1], 1e-300)))
     return _mirrored(sizes * (1 + 1e-9 * np.arange(half)), n_levels)
 
@@ -219,7 +229,7 @@ def _mirrored(sizes: np.ndarray, n_levels: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Discrete:
-    """Masks of a few levels."""
+    """A search for masks of a few levels."""
 
     problem: LinearProblem
     device: Device
@@ -242,7 +252,7 @@ class _Discrete:
         return max(found, key=lambda one: one.margin.value)
 
     def from_start(self, start: np.ndarray) -> Candidate:
-        """Round a start to the levels, and improve it."""
+        """Round a start to the levels, and return the improved mask."""
         levels = self.device.values
         if levels is None:
             assert self.device.n_levels is not None
@@ -252,19 +262,19 @@ class _Discrete:
         return self._improved(tried[int(np.argmax(scores))], levels)
 
     def _narrowed(self, u: np.ndarray) -> np.ndarray:
-        """Ascend in ranges that narrow to ±1/√n, each from the end of the last."""
+        """Ascend in ranges that narrow to ±1/√n, each from the end of the one before."""
         for c in _NARROWING:
             high = c / np.sqrt(u.size)
             u = ascend_in_box(self.problem, u, (-high, high), self.enough).u
         return u.ravel()
 
     def _judged(self, s: np.ndarray) -> Candidate:
-        """A mask with its best readout."""
+        """Return a mask with its best readout."""
         u = (s / np.linalg.norm(s)).reshape(self.shape)
         return Candidate(u, *self.problem.best_readout(u), "improved")
 
     def _quadratic(self, v: np.ndarray) -> UnitQuadratic:
-        """κ of a mask for one readout, up to a constant."""
+        """Return κ of a mask for one readout, up to a constant."""
         rows = self.problem.system.readout_response(v)
         stimuli, n_channels = self.problem.stimuli, self.shape[1]
         mu = stimuli.mu.reshape(n_channels, -1)
@@ -275,7 +285,10 @@ class _Discrete:
         return UnitQuadratic(b, (Q + Q.T) / 2, self.problem.eta)
 
     def _improved(self, index: np.ndarray, levels: np.ndarray) -> Candidate:
-        """Improve readout, levels and entries in turn; then try single changes exactly."""
+        """Improve readout, levels and entries in turn; then try single changes.
+
+        Each single change is tried with its own best readout.
+        """
         best = self._judged(levels[index])
         for _ in range(_ROUNDS):
             quadratic = self._quadratic(best.v)
@@ -299,7 +312,7 @@ class _Discrete:
     def _likeliest(
         self, index: np.ndarray, levels: np.ndarray, quadratic: UnitQuadratic
     ) -> Iterator[np.ndarray]:
-        """Single changes, ordered by their gain at fixed readout."""
+        """Yield the best single changes, ordered by their gain at a fixed readout."""
         s = levels[index]
         moves = [
             (quadratic.value(np.where(np.arange(s.size) == i, level, s)), i, k)
@@ -316,7 +329,7 @@ class _Discrete:
         n = int(np.prod(self.shape))
         total = len(levels) ** n
         if np.abs(levels + levels[::-1]).max() == 0:
-            total = -(-total // 2)  # u and −u are the same mask: half of them suffice
+            total = -(-total // 2)  # u and −u are equivalent, so half of the masks suffice
         places = len(levels) ** np.arange(n)[::-1]
         masks = (levels[(number // places) % len(levels)] for number in range(total))
         found = (self._judged(s) for s in masks if s.any())
@@ -330,12 +343,12 @@ def _better(new: Candidate, old: Candidate) -> bool:
 def _refit(
     quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Best sizes ±m of levels for entries that keep their places.
+    """Return the best sizes ±m of the levels, for entries that keep their places.
 
     With s = Z m and ZᵀZ diagonal, κ is a quadratic function on a sphere.
     """
     n_levels, half = len(levels), len(levels) // 2
-    # Sizes are counted from the middle; a level of zero is not one of them.
+    # Count the sizes from the middle, without a level of zero.
     place = np.where(index < half, half - 1 - index, index - (n_levels - half))
     sign = np.sign(index - (n_levels - 1) / 2)
     used = [k for k in range(half) if ((place == k) & (sign != 0)).any()]
@@ -359,9 +372,9 @@ def _refit(
 def into_box(w: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return the unit vector with entries in [low, high] that is nearest to w.
 
-    It is w times a positive factor, clipped. As the factor grows, entries reach the ends of
-    the range one by one; in between, the squared norm is that of the entries at their ends
-    plus the factor squared times that of the others.
+    It is w times a positive factor, clipped to the range. As the factor grows, entries
+    reach the ends of the range one by one. In between, the squared norm is that of the
+    clipped entries plus the factor squared times that of the others.
     """
     if not np.abs(w).max() > 0:
         w = np.ones_like(w)
@@ -385,7 +398,8 @@ def into_box(w: np.ndarray, low: float, high: float) -> np.ndarray:
     room, length = 1 - float((made[~free] ** 2).sum()), float((flat[free] ** 2).sum())
     if room > 0 and length > 0:
         return clipped(np.sqrt(room / length)).reshape(w.shape)
-    # All of w points out of the range: fill it along its largest entries.
+    # No factor gives unit norm, because w points out of the range. Fill up the norm,
+    # beginning with the largest entries.
     made = clipped(2 * turns[-1] if len(turns) else 1.0)
     for i in np.argsort(flat)[::-1]:
         room = 1 - float(made @ made) + made[i] ** 2
@@ -402,9 +416,10 @@ def ascend_in_box(
     enough: float = np.inf,
     max_evaluations: int = _EVALUATIONS,
 ) -> Candidate:
-    """Projected gradient ascent with spectral steps (Birgin, Martínez & Raydan 2000).
+    """Maximise κ in a range, by projected gradients (Birgin, Martínez & Raydan 2000).
 
-    It starts from ``into_box(u)``, stops if κ is ``enough``, and returns the best pair.
+    The ascent takes spectral steps. It starts from ``into_box(u)``, stops when κ reaches
+    ``enough``, and returns the best pair.
     """
     u = into_box(u, *limits)
     v, margin, gradient = objective.evaluate(u)
@@ -421,7 +436,7 @@ def ascend_in_box(
             promised = float((slope * moved).sum())
             stuck = float(np.linalg.norm(moved)) < 1e-12 or promised <= 0
             if stuck or evaluations >= max_evaluations:
-                return Candidate(*best, "converged")
+                return Candidate(*best, "converged" if stuck else "max_iterations")
             v, margin, gradient = objective.evaluate(new)
             evaluations += 1
             if margin.value >= min(values[-_REMEMBERED:]) + _SUFFICIENT * promised:
@@ -453,12 +468,13 @@ def _solve_in_box(
     enough: float,
     rng: np.random.Generator,
 ) -> Candidate:
-    """Return the best mask in a range, from the free optimum u, its signs and its sizes.
+    """Return the best mask in a range, from the free optimum u.
 
-    All starts get some evaluations; the best of them are then continued.
+    The starts are u, −u, |u| and random vectors. All of them get a few evaluations; then
+    the best ones continue.
     """
     low, high = limits
-    starts = [u, np.abs(u)] if low == -high else [u, -u, np.abs(u)]  # −u is the same mask
+    starts = [u, np.abs(u)] if low == -high else [u, -u, np.abs(u)]  # −u is equivalent
     size = np.sqrt((u**2).mean())
     starts += [u + size * w for w in rng.standard_normal((_DRAWN, *u.shape))]
     starts += list(rng.standard_normal((_DRAWN, *u.shape)))
@@ -479,9 +495,9 @@ def _solve_in_box(
 def _swapped(
     problem: LinearProblem, best: Candidate, limits: tuple[float, float], enough: float
 ) -> Candidate:
-    """Move entries from one end of the range to the other, while that helps.
+    """Move entries from one end of the range to the other as long as κ rises.
 
-    An ascent cannot do this, because the norm would not be one on the way.
+    An ascent cannot make such a move, because the norm would differ from one on the way.
     """
     low, high = limits
     for _ in range(_ROUNDS):

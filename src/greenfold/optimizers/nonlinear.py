@@ -1,9 +1,9 @@
-"""The non-linear problem: κ(u, v) through the moments of a system's states.
+"""The non-linear problem: maximise κ(u, v) from the moments of a system's states.
 
-For an integrated network, every start is followed in a rough problem (some series, long
-sub-steps, single precision). Its end is judged on all series, and the best ones continue
-there. An error ε of the states moves the optimum by about ε and costs about ε² of κ, so the
-last ascent may be integrated less accurately than its result.
+For an integrated network, each start first ascends in a rough problem with some of the
+series, long sub-steps and single precision. Then κ of its end is computed on all series,
+and the best ends continue there. An error ε of the states moves the optimum by about ε and
+lowers κ by about ε². So the last ascent may be integrated less accurately than its result.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from .linear import Candidate, ascend
 
 @dataclass(frozen=True, eq=False)
 class NonlinearProblem:
-    """Soft margin of a non-linear system as a function of both projections.
+    """The soft margin of a non-linear system as a function of both projections.
 
-    A ``rough`` problem uses this many series, with ``single`` in single precision.
+    ``rough`` is the number of series of a rough problem; ``single`` selects single
+    precision for it.
     """
 
     system: System
@@ -39,23 +40,23 @@ class NonlinearProblem:
 
     @cached_property
     def moments_at(self):
-        """M(u) and Σ(u) as a function of u; see `Stimuli.moment_map`."""
+        """The function that returns M(u) and Σ(u); see `Stimuli.moment_map`."""
         if self.rough is not None:
             return self.stimuli.rough_map(self.system, self.rough, single=self.single)
         return self.stimuli.moment_map(self.system)
 
     def settle(self, u: np.ndarray) -> bool:
-        """Whether an integrated system is accurate enough at u; if not, make it so."""
+        """Return whether the sub-steps, if any, are accurate at u; if not, change them."""
         settle = getattr(self.moments_at, "settle", None)
         return True if settle is None else settle(u)
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
+        """Return the best v for u, and κ (paper, equation 18, `soft-margin-gradient-v`)."""
         v, margin, _ = self._solve(u)
         return v, margin
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal v, κ, and ∂κ/∂u at that v."""
+        """Return the optimal v, κ, and ∂κ/∂u at that v."""
         v, margin, moments = self._solve(u)
         tell(f"κ {margin.value:.5g}")
         return v, margin, moments.pull(v, self.eta)
@@ -64,36 +65,38 @@ class NonlinearProblem:
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
             moments = self.moments_at(u)
         finite = np.isfinite(moments.M).all() and np.isfinite(moments.Sigma).all()
-        problem = "the moments of the states exceed floating point"
+        problem = "the moments of the states exceed the range of floats"
         advice = "lower the non-linearity of the gain, or scale the stimuli down"
         check.require(finite, f"{problem}; {advice}.", OverflowError)
         v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
 
 
-#: The rough problem: number of series, error of a state, gain of κ per step at which to
-#: stop, and length of the first step.
+#: The rough problem: its number of series, the error of a state, the relative gain of κ per
+#: step at which to stop, and the length of the first step.
 _ROUGH_SERIES, _ROUGH_ERROR, _ROUGH_TOL, _ROUGH_REACH = 2000, 3e-2, 1e-3, 0.3
-#: The same for the ascent on all series, first in single precision down to this gain, then
-#: in double. With few series, rounding would make equal problems differ, such as a series
-#: given twice and one of weight two.
+#: The ascent on all series: the error of a state, the gain down to which it runs in single
+#: precision (then in double), the length of the first step, and the number of series above
+#: which single precision is used. With few series, single precision would make equal
+#: problems differ, such as a series given twice and one of weight two.
 _ERROR, _SINGLE_TOL, _REACH, _SINGLE_FROM = 1e-3, 1e-6, 0.03, 150
-#: Gain at which the last ascent stops; with more than `_ROUGH_SERIES` series κ itself is
-#: only known to a per cent.
+#: Gain at which the last ascent stops, and that for more than `_ROUGH_SERIES` series: κ
+#: itself is then only known to a per cent.
 _TOL, _TOL_OF_MANY = 1e-7, 1e-5
 _ALL = 2**62
-#: Number of starts that continue, the share of the best κ that they need, and the
-#: difference below which two ends count as one: the rough ascents are no more precise.
+#: Number of ends that continue, the share of the best κ that they need, and the relative
+#: difference below which two ends count as one, because rough ascents are no more precise.
 _N_BEST, _WORTH, _SAME = 2, 0.95, 5e-3
-#: Rounds of ascent with shorter sub-steps, after which to stop.
+#: Largest number of ascents with shorter and shorter sub-steps.
 _MAX_ROUNDS = 5
 
 
 class Refinement:
     """An ascent from several starts through an integrated network.
 
-    ``max_iter`` limits the evaluations of one ascent, ``tol`` is the relative gain of κ per
-    step at which the last one stops, and ``n_evaluations`` counts those of the best start.
+    ``max_iter`` limits the evaluations of one ascent. ``tol`` is the relative gain of κ per
+    step at which the last ascent stops. ``n_evaluations`` counts the evaluations of the
+    best start.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class Refinement:
         self._single, self._double = rough(_ALL, _ERROR), rough(None, _ERROR)
         many = problem.stimuli.n_series > _ROUGH_SERIES
         tol = tol or (_TOL_OF_MANY if many else _TOL)
-        #: Problems with all series, and the gains at which their ascents stop.
+        #: The problems with all series, and the gains at which their ascents stop.
         self._stages: list[tuple[NonlinearProblem, float]] = []
         if self._single.single:
             self._stages.append((self._single, max(tol, _SINGLE_TOL)))
@@ -123,9 +126,9 @@ class Refinement:
     ) -> tuple[Candidate, list[float]]:
         """Return the best candidate, and κ on all series at the end of each start.
 
-        Ctrl-C ends it with the best candidate so far; before there is one, it raises
-        KeyboardInterrupt. Starts at which the network diverges are left out, unless it
-        diverges at all of them.
+        Ctrl-C returns the best candidate so far; without a candidate, it raises
+        KeyboardInterrupt. Starts at which the network diverges are left out; if it diverges
+        at all of them, the error is raised.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
             ends: list[Candidate] = []
@@ -148,7 +151,7 @@ class Refinement:
                     raise
                 stopped = ends[-1]
             if stopped is not None:
-                # κ of the interrupted start is for some series only.
+                # The interrupted start has κ of some series only, so prefer finished ends.
                 best = max(ends or [stopped], key=lambda end: end.margin.value)
                 found = self._settled(best, "interrupted", len(best.history))
                 return found, [found.margin.value]
@@ -163,7 +166,7 @@ class Refinement:
         return ascend(problem, u, max_iter=self._max_iter, tol=tol, reach=reach)
 
     def _follow(self, u: np.ndarray) -> Candidate:
-        """Follow one start in the rough problem, and return κ on all series."""
+        """Ascend in the rough problem from one start; κ of the end is on all series."""
         found = self._ascent(self._rough, u, _ROUGH_TOL, _ROUGH_REACH)
         if found.status == "interrupted":
             return found
@@ -171,7 +174,7 @@ class Refinement:
         return replace(found, v=v, margin=margin)
 
     def _finish(self, ends: list[Candidate], bar: Bar) -> tuple[Candidate, list[float]]:
-        """Bring the best ends to convergence; similar ends share their results."""
+        """Ascend from the best ends to convergence; similar ends share their results."""
         counts = [len(end.history) for end in ends]
         chosen: list[int] = []
         top = max(end.margin.value for end in ends)
@@ -195,7 +198,7 @@ class Refinement:
         best = finished[winner]
         status = "interrupted" if interrupted else best.status
         finished[winner] = self._settled(best, status, counts[winner])
-        # An end close to a chosen one would have reached the same.
+        # An end close to a chosen end would have reached the same optimum.
         shares = (next((j for j in chosen if _same(e, ends[j])), None) for e in ends)
         own = [i if j is None else j for i, j in enumerate(shares)]
         return finished[winner], [finished[i].margin.value for i in own]
@@ -214,7 +217,7 @@ class Refinement:
         return found, count
 
     def _settled(self, found: Candidate, status: str, count: int) -> Candidate:
-        """The readout and κ at the final tolerance."""
+        """Return the candidate with its readout and κ at the final tolerance."""
         self.n_evaluations = count
         self._problem.settle(found.u)
         v, margin = self._problem.best_readout(found.u)
@@ -222,6 +225,6 @@ class Refinement:
 
 
 def _same(one: Candidate, other: Candidate) -> bool:
-    """Whether two ends are so close that one of them suffices."""
+    """Return whether two ends are so close that one of them suffices."""
     apart = abs(one.margin.value - other.margin.value)
     return apart <= _SAME * abs(other.margin.value)

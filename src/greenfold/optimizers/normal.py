@@ -1,21 +1,22 @@
-"""The joint optimum of a normal network: a convex problem with an exact solution.
+"""The joint optimum of a normal network, a convex problem with an exact solution.
 
-All Green's functions of a normal network keep the same directions and planes (blocks b) and
-multiply them by numbers γ_nb. With complex coordinates x of u and y of v the kernel is a_n
-= Re Σ_b γ_nb w_b, w_b = conj(y_b) x_b, and unit u and v reach *every* w of the ball Σ_b
-|w_b| ≤ 1 if there are two blocks or more. So the joint problem is
+All Green's functions of a normal network share the same invariant directions and planes
+(blocks b) and multiply them by numbers γ_nb. With complex coordinates x of u and y of v,
+the kernel is a_n = Re Σ_b γ_nb w_b with w_b = conj(y_b) x_b. If there are two blocks or
+more, unit u and v reach *every* w of the ball Σ_b |w_b| ≤ 1. So the joint problem is
 
     max a(w)·μ − (η/2) a(w)ᵀψ a(w)   over   Σ_b |w_b| ≤ 1 ,
 
-a lasso with a group of columns per block. With ψ = SSᵀ its dual has rank(ψ) variables:
+a lasso with one group of columns per block. With ψ = SSᵀ its dual has rank(ψ) variables:
 
     min t + ½|c|²   over   |z_b| ≤ t ,   z_b = Σ_n γ_nb d_n ,   d = μ − √η S c .
 
-Every c gives a bound, with the largest |z_b| in place of t. A barrier method solves this on
-some blocks; the multipliers of their constraints are w. One pass over all blocks, with N ·
-K multiplications, then proves the optimum or finds missing blocks. The same form covers
-noise whose covariance keeps the blocks, and the ridge regression of several targets with
-one u. For the proofs see the documentation, "The optimum and its certificate".
+Every c gives an upper bound, with the largest |z_b| in place of t. A barrier method solves
+the dual on some blocks; the multipliers of their constraints are w. One pass over all
+blocks, with N · K multiplications, then proves the optimum or finds missing blocks. The
+same form covers noise whose covariance has the same blocks, and the ridge regression of
+several targets with one u. For the proofs, see "The optimum and its certificate" in the
+documentation.
 """
 
 from __future__ import annotations
@@ -35,29 +36,31 @@ from ..systems import LinearSystem, ModalLinearSystem, NormalModes
 from .linear import Candidate, LinearProblem
 from .result import relative_gap
 
-#: Relative gap to aim at, far below the tolerance: the last digits cost little.
+#: Relative gap to aim at, far below the tolerance because the last digits cost little.
 _GAP = 1e-10
-#: Number of blocks at the start, and of blocks added per round: a quarter the worst, the
-#: rest spread over all missing ones, because neighbours on a long ring are almost equal.
+#: Number of blocks at the start, and number of blocks added per round. A quarter of them
+#: need the largest t; the others are spread over all missing blocks, because neighbours on
+#: a long ring are almost equal.
 _FIRST, _JOINED = 256, 128
-#: Largest number of passes over all blocks, and of passes without progress.
+#: Largest number of passes over all blocks, and of successive passes without progress.
 _PASSES, _IDLE = 60, 3
-#: Before the next pass, the gap on some blocks is reduced to this share of the gap on all,
-#: by this factor at a time; limit of Newton steps, and squared step at their end.
+#: Before the next pass, the gap on the chosen blocks is reduced to this share of the gap on
+#: all blocks, by this factor at a time. The other two numbers are the limit of Newton steps
+#: per factor and the squared step at which they end.
 _SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 10.0, 60, 1e-3
-#: Added to the diagonal of Newton's matrix, which is one.
+#: Number added to the diagonal of Newton's matrix, which is scaled to one.
 _RIDGE, _TINY = 1e-14, np.finfo(float).tiny
-#: Relative distance from its limit within which a block may have a weight.
+#: A block may have a weight if |z_b| is within this relative distance of its limit.
 _NEAR = 1e-2
-#: Error of a sum of products, and of a covariance that keeps the blocks; relative to the
-#: states, a soft margin that counts as zero.
+#: Relative error of a sum of products; relative error up to which a covariance has the same
+#: blocks; and size, relative to the states, of a soft margin that counts as zero.
 _ROUNDING, _SHARED, _NOTHING = 16 * np.finfo(float).eps, 1e-10, 1e-15
 
 
 def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float] | None:
-    """Return the proven optimum of a normal network, its number of passes and its growth.
+    """Return the proven optimum of a normal network, the number of passes and the growth.
 
-    None if the network is not normal, or if the method does not reach ``tol``.
+    Returns None if the network is not normal, or if the method does not reach ``tol``.
     """
     modes = _modes(problem.system)
     prices = None if modes is None else _prices(problem, modes)
@@ -83,7 +86,7 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     u, v = _unit_pair(found, modes, dual.prices)
     margin = problem.margin(u, v)
     bound = max(bound - 0.5 * least, margin.value)
-    # The class means coincide: both are zero, up to the rounding of the series.
+    # If the class means coincide, both are zero up to the rounding of the series.
     series = np.abs(stimuli.mu).sum() + np.abs(roots).sum() / problem.eta**0.5
     if max(abs(bound), abs(margin.value)) <= _NOTHING * dual.largest * float(series):
         bound = margin.value
@@ -95,7 +98,7 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
 def _of_one_block(
     problem: LinearProblem, modes: NormalModes
 ) -> tuple[Candidate, int, float]:
-    """The optimum of one neuron or one plane, where |w| = 1: a quadratic on a sphere."""
+    """Return the optimum of one neuron or one plane: a quadratic on the sphere |w| = 1."""
     stimuli, gamma = problem.stimuli, modes.responses[:, 0]
     sides = [np.real(gamma), -np.imag(gamma)][: problem.system.n_outputs]
     rows = np.kron(np.eye(stimuli.n_channels), np.stack(sides, axis=1))
@@ -113,7 +116,7 @@ def solve_regression(
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
     """Return the optimal u and V of a ridge regression, and the bound that they reach.
 
-    It takes several targets of one channel, or one target of several channels. None for
+    The task may have several targets or several channels. Returns None for a task with
     several of both, and for a network that is not normal.
     """
     modes, n_targets = _modes(system), len(task.cross)
@@ -121,7 +124,7 @@ def solve_regression(
         return None
     basis, sizes = root(task.covariance)
     mean = 2 * task.cross.reshape(-1, task.n_steps)
-    # Each target has its own variables.
+    # Each target has its own variables in the dual.
     each = np.kron(np.eye(n_targets), np.sqrt(2) * sizes * basis).reshape(*mean.shape, -1)
     free, curvature = np.zeros(modes.responses.shape[1]), 1 / (2 * task.ridge)
     dual = _Dual(_as_pairs(modes), mean, each, free, slope=0.0, curvature=curvature)
@@ -141,18 +144,18 @@ def solve_regression(
 
 
 def _modes(system: object) -> NormalModes | None:
-    """The modes of a normal system whose responses are numbers, or None."""
+    """Return the modes of a normal system with finite responses, or None."""
     modes = system.modes() if isinstance(system, ModalLinearSystem) else None
     return modes if modes is not None and np.isfinite(modes.responses).all() else None
 
 
 def _as_pairs(modes: NormalModes) -> np.ndarray:
-    """View γ as pairs of reals, (n_steps, n_blocks, 2)."""
+    """Return γ as pairs of real numbers, (n_steps, n_blocks, 2)."""
     return modes.responses.view(np.float64).reshape(*modes.responses.shape, 2)
 
 
 def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
-    """η times the noise variance per block; None if the noise does not keep the blocks."""
+    """Return η times the noise variance per block, or None if the noise mixes blocks."""
     P, n_blocks = problem.covariance, modes.responses.shape[1]
     if P is None:
         return np.zeros(n_blocks)
@@ -168,13 +171,13 @@ def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
 def _unit_pair(
     found: _Weights, modes: NormalModes, prices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Unit u and v with conj(y_b) x_b = w_b for every block."""
+    """Return unit u and v with conj(y_b) x_b = w_b for every block."""
     n_blocks = modes.responses.shape[1]
     sizes, in_u, in_v = np.zeros((3, n_blocks))
     sizes[found.blocks] = found.sizes
     w = np.zeros((n_blocks, found.w.shape[2]), dtype=complex)
     w[found.blocks] = found.complex_w
-    # One block, preferably without weight, takes the remainder of both norms.
+    # One block, preferably without a weight, takes the remainder of both norms.
     if prices.any():
         in_v[found.blocks] = found.v
         last = int(np.argmin(in_v))
@@ -188,7 +191,7 @@ def _unit_pair(
         p, others = sizes[last], np.delete(np.arange(n_blocks), last)
         r = float(sizes[others].sum())
         share = sizes[others] / r if r > 0 else np.eye(1, n_blocks - 1)[0]
-        # x = |u_last|² solves p²/x + r²/(1 − x) = 1, for which p + r ≤ 1 is enough.
+        # x = |u_last|² solves p²/x + r²/(1 − x) = 1; a root exists because p + r ≤ 1.
         sum_of_roots = 1 + p**2 - r**2
         apart = np.sqrt(max(0.0, sum_of_roots**2 - 4 * p**2))
         x = 2 * p**2 / (sum_of_roots + apart) if p > 0 else 0.0
@@ -205,33 +208,33 @@ def _unit_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """Weights of some blocks, in w and in |v|²."""
+    """The weights of some blocks in w and in |v|²."""
 
     blocks: np.ndarray
-    #: conj(w) as pairs of reals, (n_blocks, 2, n_signals).
+    #: conj(w) as pairs of real numbers, (n_blocks, 2, n_signals).
     w: np.ndarray
     v: np.ndarray
 
     @classmethod
     def none(cls, dual: _Dual) -> _Weights:
-        """No weights, and the readout where noise costs nothing."""
+        """Return no weights in w, and a readout of the block whose noise costs least."""
         free = np.array([np.argmin(dual.prices)])
         return cls(free, np.zeros((1, 2, len(dual.mean))), np.ones(1))
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """|w_b|."""
+        """The sizes |w_b|."""
         return np.sqrt((self.w**2).sum((1, 2)))
 
     @property
     def complex_w(self) -> np.ndarray:
-        """w, (n_blocks, n_signals)."""
+        """The complex w, (n_blocks, n_signals)."""
         return self.w[:, 0] - 1j * self.w[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Variables of the dual: c, and the multipliers e and f of |u|² = 1 and |v|² = 1."""
+    """The variables of the dual: c, and the multipliers e of |u|² = 1 and f of |v|² = 1."""
 
     c: np.ndarray
     e: float
@@ -239,23 +242,25 @@ class _Point:
 
     @property
     def t(self) -> float:
-        """Bound on |z_b| where noise costs nothing."""
+        """Bound on |z_b| for a block of price zero."""
         return (self.e + self.f) / 2
 
     def raised(self, t: float) -> _Point:
-        """The same point with another t and the same e − f."""
+        """Return this point with another t and the same e − f."""
         return _Point(self.c, self.e + t - self.t, self.f + t - self.t)
 
 
 @dataclass(frozen=True, eq=False)
 class _Dual:
-    """min h(t) + ½|c|² over |z_b|² ≤ e (f + price_b), t = (e + f)/2.
+    """The dual problem min h(t) + ½|c|² over |z_b|² ≤ e (f + price_b), t = (e + f)/2.
 
-    h(t) = slope · t + ½ curvature · t². Signals d = mean − roots · c, one per channel or
-    target, have z_b = Σ_n γ_nb d_n. Without prices e = f, and the constraint is |z_b| ≤ t.
+    Here h(t) = slope · t + ½ curvature · t², and z_b = Σ_n γ_nb d_n for the signals
+    d = mean − roots · c, one per channel or target. Without prices e = f, and the
+    constraint is |z_b| ≤ t.
     """
 
-    #: (n_steps, n_blocks, 2), (n_signals, n_steps), (…, rank) of these, and (n_blocks,).
+    #: Shapes: gamma (n_steps, n_blocks, 2), mean (n_signals, n_steps),
+    #: roots (n_signals, n_steps, rank), prices (n_blocks,).
     gamma: np.ndarray
     mean: np.ndarray
     roots: np.ndarray
@@ -265,20 +270,21 @@ class _Dual:
 
     @cached_property
     def largest(self) -> float:
-        """The largest ‖G_n‖."""
+        """The largest ‖G_n‖ over the steps n."""
         return max(float((row**2).sum(1).max()) for row in self.gamma) ** 0.5
 
     def value(self, at: _Point) -> float:
-        """The function that is minimised."""
+        """Return the objective h(t) + ½|c|² at a point."""
         height = self.slope * at.t + 0.5 * self.curvature * at.t**2
         return height + 0.5 * float(at.c @ at.c)
 
     def scan(self, at: _Point) -> tuple[np.ndarray, float]:
-        """The t that each block needs at c and e − f, and the bound that follows."""
+        """Return the t that each block needs at c and e − f, and the bound that follows."""
         d = self.mean - self.roots @ at.c
         n_steps, n_blocks, _ = self.gamma.shape
         z = (d @ self.gamma.reshape(n_steps, -1)).reshape(-1, n_blocks, 2)
-        # The root of (t + s)(t − s + price) = |z|², without a difference of large numbers.
+        # This form of the root of (t + s)(t − s + price) = |z|² avoids a difference of
+        # large numbers.
         s, half, square = (at.e - at.f) / 2, self.prices / 2, (z**2).sum((0, 2))
         whole = np.sqrt((s - half) ** 2 + square)
         rest = square + s * (s - self.prices)
@@ -301,7 +307,7 @@ def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
         barrier = _Barrier.of(dual, blocks)
         at = at.raised(max(float(needed[blocks].max()), 0.0) + gap)
         at, tau = barrier.follow(at, gap, max(_SHARE * gap, 0.1 * _GAP * abs(value)))
-        # Prefer few blocks if they reach the same.
+        # Prefer few blocks if they reach the same value.
         for weights, less in (barrier.multipliers(at, tau), 0.0), (barrier.sparse(at), 0.1):
             if weights is not None:
                 found, reached = barrier.attained(weights)
@@ -317,7 +323,7 @@ def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
 
 
 def _spread(needed: np.ndarray, blocks: np.ndarray, count: int) -> np.ndarray:
-    """Choose about ``count`` blocks: those of largest need, and others at a stride."""
+    """Return about ``count`` blocks: those of largest need, and others at a stride."""
     if len(blocks) <= count:
         return blocks
     order = blocks[np.argsort(-needed[blocks], kind="stable")]
@@ -327,38 +333,38 @@ def _spread(needed: np.ndarray, blocks: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Barrier:
-    """The dual on some blocks, z_b = p_b − A_b c, by a logarithmic barrier.
+    """The dual on some blocks, with z_b = p_b − A_b c, as a logarithmic barrier problem.
 
-    φ = τ (h(t) + ½|c|²) − Σ_b log g_b ,   g_b = e (f + price_b) − |z_b|² .
+    It minimises φ = τ (h(t) + ½|c|²) − Σ_b log g_b with g_b = e (f + price_b) − |z_b|².
     """
 
     dual: _Dual
     blocks: np.ndarray
     prices: np.ndarray
-    #: (n_blocks, width), and (n_blocks · width, rank).
+    #: Shapes: p (n_blocks, width), A (n_blocks · width, rank).
     p: np.ndarray
     A: np.ndarray
 
     @classmethod
     def of(cls, dual: _Dual, blocks: np.ndarray) -> _Barrier:
-        """The barrier of these blocks."""
+        """Return the barrier problem of these blocks."""
         own = dual.gamma[:, blocks]
         p = np.tensordot(own, dual.mean, axes=(0, 1))
         A = np.tensordot(own, dual.roots, axes=(0, 1)).reshape(p.size, -1)
         return cls(dual, blocks, dual.prices[blocks], p.reshape(len(blocks), -1), A)
 
     def _terms(self, at: _Point) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """z, f + price, and g, which is negative outside."""
+        """Return z, f + price, and g, which is negative outside the feasible set."""
         z = self.p - (self.A @ at.c).reshape(self.p.shape)
         right = at.f + self.prices
-        # A product of sum and difference keeps the digits of a small g.
+        # The product of sum and difference keeps the digits of a small g.
         mean = np.sqrt(np.maximum(at.e * right, 0.0))
         size = np.sqrt((z**2).sum(1))
         inside = (right > 0) & (at.e > 0)
         return z, right, np.where(inside, (mean - size) * (mean + size), -1.0)
 
     def _pulled(self, z: np.ndarray) -> np.ndarray:
-        """A_bᵀ z_b per block, (n_blocks, rank)."""
+        """Return A_bᵀ z_b for each block, (n_blocks, rank)."""
         return (self.A * z.reshape(-1, 1)).reshape(*self.p.shape, -1).sum(1)
 
     def _height(self, at: _Point, tau: float) -> float:
@@ -368,7 +374,7 @@ class _Barrier:
         return tau * self.dual.value(at) - float(np.log(g).sum())
 
     def follow(self, at: _Point, gap: float, goal: float) -> tuple[_Point, float]:
-        """Follow the central path from one gap to another: the point, and τ."""
+        """Follow the central path from one gap to a goal; return the point and its τ."""
         tau = 2 * len(self.blocks) / gap
         while True:
             at = self._centred(at, tau)
@@ -377,7 +383,7 @@ class _Barrier:
             tau *= _SHARPER
 
     def _centred(self, at: _Point, tau: float) -> _Point:
-        """The minimiser of φ, by Newton's method."""
+        """Return the minimiser of φ, by Newton's method."""
         rank = len(at.c)
         size = rank + 2
         for _ in range(_NEWTON):
@@ -391,7 +397,7 @@ class _Barrier:
             gradient = -slopes.sum(0)
             gradient[:rank] += tau * at.c
             gradient[-2:] += tau * (self.dual.slope + self.dual.curvature * at.t) / 2
-            # Hessian: slopes of log g, and the curvature of g itself.
+            # The Hessian is the sum of the slopes of log g squared and the curvature of g.
             H = slopes.T @ slopes
             weighted = self.A * np.repeat(np.sqrt(2 / g), self.p.shape[1])[:, None]
             H[:rank, :rank] += weighted.T @ weighted
@@ -406,8 +412,8 @@ class _Barrier:
             decrement = -float(gradient @ step)
             start, length = np.append(at.c, [at.e, at.f]), 2.0
             ahead, height = at, self._height(at, tau)
-            # Take the best of the halved steps, not the first that is lower: the first may
-            # lie so near the boundary that many small steps would follow.
+            # Take the best of the halved steps, not the first one that lowers φ: the first
+            # may lie so near the boundary that many small steps would follow.
             while length > 1e-10:
                 length /= 2
                 *c, e, f = start + length * step
@@ -424,16 +430,17 @@ class _Barrier:
         return at
 
     def multipliers(self, at: _Point, tau: float) -> _Weights:
-        """Weights of the constraints at the centre for τ."""
+        """Return the weights (multipliers) of the constraints at the centre for τ."""
         z, _, g = self._terms(at)
         w = z * (2 / (tau * g))[:, None]
         return _Weights(self.blocks, w.reshape(len(z), 2, -1), 2 * at.e / (tau * g))
 
     def sparse(self, at: _Point) -> _Weights | None:
-        """Weights of few blocks that are optimal at c: w_b along z_b, c = Σ A_bᵀw_b.
+        """Return weights of few blocks that are optimal at c.
 
-        The norms of u and v are two further equations; non-negative least squares finds a
-        solution with no more blocks than equations. None if no block is at its limit.
+        They have w_b along z_b and c = Σ A_bᵀw_b. The norms of u and v are two further
+        equations. Non-negative least squares finds a solution with no more blocks than
+        equations. Returns None if no block is at its limit.
         """
         z, right, _ = self._terms(at)
         size = np.sqrt((z**2).sum(1))
@@ -462,7 +469,7 @@ class _Barrier:
         )
 
     def attained(self, found: _Weights) -> tuple[_Weights, float]:
-        """Scale the weights to the best size within the ball, and return their value."""
+        """Return the weights, scaled to the best size within the ball, and their value."""
         flat, sizes, v = found.w.ravel(), found.sizes, found.v / found.v.sum()
         pulled, total, cost = flat @ self.A, float(sizes.sum()), 0.0
         rising, curved = float(flat @ self.p.ravel()), float(pulled @ pulled)

@@ -1,10 +1,12 @@
-"""One input projection for the ridge regression of several targets, with its bound.
+"""One input projection for the ridge regression of several targets, with a bound.
+
+The method maximises the gain
 
     J(u, V) = Σ_j (2 c_j·a_j − a_jᵀ R a_j) − λ Σ_j ‖v_j‖² ,   ‖u‖ = 1
 
-is the reduction of the targets' variance. The readouts for a given u are linear algebra; u
-is ascended as for the soft margin. The bound on J is that of `greenfold.optimizers.bounds`
-with readouts of any length.
+which is the reduction of the targets' variance minus the penalty. Linear algebra gives the
+readouts for a given u; an ascent finds u, as for the soft margin.
+`greenfold.optimizers.bounds`, with readouts of any length, gives the bound on J.
 """
 
 from __future__ import annotations
@@ -28,20 +30,20 @@ from .bounds import Relaxation
 from .linear import Candidate, LinearProblem, Responses, ascend
 from .result import RegressionProjections, relative_gap
 
-#: Number of random starts while a gap is left, and of ascents that may follow one that
-#: needed shorter sub-steps.
+#: Number of random starts while a gap is left, and number of further ascents if the end of
+#: an ascent needs shorter sub-steps.
 _DRAWN, _SETTLED = 24, 3
-#: Share of the variance of the states below which a penalty is lost in rounding.
+#: Share of the variance of the states below which a penalty is lost to rounding.
 _ROUNDING = 1e-14
 #: Ratio of the penalty to the variance of the series up to which all squares are finite.
 _PENALTY = 1e95
 
 
 def _solve(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
-    """A⁻¹b for a covariance A that includes a penalty."""
+    """Return A⁻¹b for a covariance A that includes the penalty."""
     if ridge > _ROUNDING * np.trace(A):
         return linalg.solve(A, b, assume_a="pos")
-    # Rounding hides the penalty, and A may be singular to it.
+    # Rounding hides the penalty, so A may be singular to working precision.
     values, vectors = np.linalg.eigh(A)
     values = np.maximum(values, _ROUNDING * values[-1])
     return vectors @ ((vectors.T @ b) / values[:, None])
@@ -49,13 +51,13 @@ def _solve(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LinearRegression:
-    """J of a linear system; an `Objective` for the ascent."""
+    """The gain J of a linear system, an `Objective` for the ascent."""
 
     system: LinearSystem
     task: RegressionTask
 
     def readouts(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Optimal V (n_outputs, n_targets), and the kernels (n_targets, D)."""
+        """Return the optimal V (n_outputs, n_targets), and its kernels (n_targets, D)."""
         Ru = self.system.input_response(u)
         A = Ru.T @ self.task.covariance @ Ru
         A = (A + A.T) / 2
@@ -64,38 +66,38 @@ class LinearRegression:
         return V, (Ru @ V).T
 
     def gain(self, V: np.ndarray, kernels: np.ndarray) -> SoftMargin:
-        """J, with the terms that it balances."""
+        """Return J and its two terms, the explained variance and the penalty."""
         explained = 2 * (self.task.cross * kernels).sum()
         explained -= ((kernels @ self.task.covariance) * kernels).sum()
         price = self.task.ridge * float((V**2).sum())
         return SoftMargin(float(explained) - price, float(explained), price)
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal V, J, and ∂J/∂u at that V."""
+        """Return the optimal V, J, and ∂J/∂u at that V."""
         V, kernels = self.readouts(u)
         rows = self.system.readout_response(V)  # (K, n_inputs, n_targets)
         gradient = np.einsum("jcn,nij->ic", self._gradient(kernels), rows)
         return V, self.gain(V, kernels), gradient
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Mean squared error of each target."""
+        """Return the mean squared error of each target."""
         task, a = self.task, (self.system.input_response(u) @ V).T
         error = task.variance - 2 * (task.cross * a).sum(1)
         return error + ((a @ task.covariance) * a).sum(1)
 
     def _gradient(self, kernels: np.ndarray) -> np.ndarray:
-        """Gradient D at kernels, (n_targets, n_channels, n_steps)."""
+        """Return the gradient D at kernels, (n_targets, n_channels, n_steps)."""
         D = 2 * (self.task.cross - kernels @ self.task.covariance)
         return D.reshape(len(D), self.task.n_channels, self.task.n_steps)
 
     def leading(self, kernels: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ of the stacked G(D_j) at kernels, with its u and left vectors."""
+        """Return σ_max of the stacked G(D_j) at kernels, with its u and left vectors."""
         sums = [self.system.response_sum(d) for d in self._gradient(kernels)]
         return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
 
     @cached_property
     def relaxation(self) -> Relaxation:
-        """The upper bound on J, as for linear problems with readouts of any length."""
+        """The upper bound on J, from linear problems with readouts of any length."""
         task = self.task
         penalty = 2 * task.ridge * np.eye(self.system.n_outputs)
         curved = 2 * task.covariance
@@ -113,29 +115,29 @@ class LinearRegression:
 
 @dataclass(frozen=True, eq=False)
 class NonlinearRegression:
-    """J of any system on the windows of a task; an `Objective` for the ascent."""
+    """The gain J of any system on the windows of a task, an `Objective` for the ascent."""
 
     system: System
     task: RegressionTask
 
     def __post_init__(self) -> None:
         has_series = self.task.X is not None and self.task.y is not None
-        wanted = "have series for a system that is not linear (`from_series`, `from_cases`)"
+        wanted = "have series for a non-linear system (use `from_series` or `from_cases`)"
         check.must(has_series, "task", wanted, "moments only")
 
     @cached_property
     def _prepared(self) -> PreparedStates | None:
-        """States and gradients in one walk, if the system supports it."""
+        """States and gradients from one integration, if the system supports it."""
         if isinstance(self.system, IntegratedSystem):
             return self.system.prepare(self.task.X)
         return None
 
     def settle(self, u: np.ndarray) -> bool:
-        """Whether the states at u are accurate enough; if not, make them so."""
+        """Return whether the sub-steps, if any, are accurate at u; if not, change them."""
         return self._prepared is None or self._prepared.settle(u)
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal V, J, and ∂J/∂u at that V."""
+        """Return the optimal V, J, and ∂J/∂u at that V."""
         if self._prepared is None:
             V, margin, bar = self._solve(self.system.states(self.task.X, u))
             gradient = self.system.pullback(self.task.X, u, bar)
@@ -146,7 +148,7 @@ class NonlinearRegression:
         return V, margin, np.asarray(gradient).reshape(u.shape)
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Mean squared error of each target."""
+        """Return the mean squared error of each target."""
         Y = np.asarray(self.system.states(self.task.X, u))
         rest = self.task.y - self.task.offset - (Y - Y.mean(0)) @ V
         return (rest**2).mean(0)
@@ -180,10 +182,13 @@ def solve_regression(
     rng: np.random.Generator,
     certify: bool = True,
 ) -> RegressionProjections:
-    """Solve for u and V; see `optimize`. Without ``certify`` the bound stays wide."""
+    """Return the best u and V for a regression task; see `optimize`.
+
+    Without ``certify``, the bound is not lowered.
+    """
     started = time.perf_counter()
     times = task.ridge / max(float(np.trace(task.covariance)), 1e-300)
-    why = "beyond what floats resolve; change it, or the scale of the series"
+    why = "beyond the range of floats; change it, or rescale the series"
     far = f"`ridge` is {times:.1g} times the variance of the series, {why}."
     fits = times <= _PENALTY and (times >= 1 / _PENALTY or not certify)
     check.require(fits or not task.covariance.any(), far, OverflowError)
@@ -206,7 +211,7 @@ def solve_regression(
     starts = [leading]
     if not system.is_linear and n_starts > 1:
         both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
-        # An odd network responds to −u with the same states of opposite sign.
+        # The states of an odd network only change sign with u, so −u is not a new start.
         if not np.isclose(*both, rtol=1e-10, atol=0):
             starts.append(-leading)
     for _ in range(n_starts - len(starts)):
@@ -218,7 +223,7 @@ def solve_regression(
         wanted = relaxation.closer(gap)
 
     def every() -> Iterator[np.ndarray]:
-        """The starts; while a gap is left, also those from the bound, and more."""
+        """Yield the starts; while a gap is left, also from the bound and at random."""
         yield from starts
         if system.is_linear and certify:
             assert best is not None
@@ -239,7 +244,7 @@ def solve_regression(
         if system.is_linear and best is found:
             bound = relaxation.at(list(linear.readouts(best.u)[1]), best.u)
         if relative_gap(min(bound, relaxation.lowest), best.margin.value) <= wanted:
-            break  # no start can do better
+            break  # no start can be better
     assert best is not None
     if best.status == "interrupted":
         best = replace(best, upper_bound=bound if np.isfinite(bound) else None)
@@ -249,7 +254,7 @@ def solve_regression(
         best = replace(best, status="certified" if closed else "bounded", upper_bound=bound)
     else:
         assert isinstance(problem, NonlinearRegression)
-        for _ in range(_SETTLED):  # until its sub-steps suffice
+        for _ in range(_SETTLED):  # until the sub-steps are short enough
             if problem.settle(best.u):
                 break
             best = ascend(problem, best.u, max_iter=max_iter, tol=1e-12)

@@ -1,4 +1,4 @@
-"""Results of an optimisation, for classification and regression."""
+"""Results of `optimize`, for classification and regression."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._base.printing import Shown
 from ..validity import Validity
 from .linear import Outcome
 
-#: Amplification that is named as the reason of rounding.
+#: Amplification above which the message names it as the cause of rounding errors.
 _AMPLIFIED = 1e3
 #: The meaning of each status, in words.
 MESSAGES = {
@@ -29,7 +29,7 @@ MESSAGES = {
 
 
 class Result(Outcome, Shown, codec.Saved):
-    """The value reached, with a proven bound."""
+    """A result with the value reached and, if known, a proven bound on it."""
 
     upper_bound: float | None
     #: The attribute that the bound applies to.
@@ -44,7 +44,7 @@ class Result(Outcome, Shown, codec.Saved):
 
     @property
     def gap(self) -> float | None:
-        """Relative distance to the upper bound."""
+        """Relative distance of the value to the upper bound; None without a bound."""
         if self.upper_bound is None:
             return None
         return relative_gap(self.upper_bound, getattr(self, self._attained))
@@ -52,7 +52,7 @@ class Result(Outcome, Shown, codec.Saved):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projections(Result, kind="projections"):
-    """Input and readout projections with their soft margin.
+    """A pair of input and readout projections with its soft margin.
 
     Attributes
     ----------
@@ -63,36 +63,38 @@ class Projections(Result, kind="projections"):
     soft_margin, separation, variance, eta : float
         κ = separation − variance at η (paper, equation 6, `soft_margin_approx_Gaussian`).
     upper_bound, gap : float or None
-        No unit u and v reach a larger soft margin than the bound; the gap is the distance
-        to it, relative to the larger of the two in size. None if the method gives no bound.
+        No unit u and v have a soft margin above the upper bound. The gap is the distance
+        between soft margin and bound, divided by the larger of their absolute values. Both
+        are None if the method gives no bound.
     method, status, message : str
-        How the pair was found and how the search ended.
+        The method that found the pair, and how the search ended, as a keyword and in words.
     n_iter : int
-        Iterations of the method (of its best start).
+        Number of iterations of the method, for its best start.
     history : ndarray (n_entries, 2)
-        Separation and variance of the best pair so far, at the start and after each round
-        or evaluation of the best start. With `Dynamics`, those of its last ascent, on all
-        series.
+        Separation and variance of the best pair so far, at the beginning and after each
+        round or evaluation of the best start. With `Dynamics`, the history of its last
+        ascent, on all series.
     starts : ndarray (n_starts,)
-        Soft margin at the end of each start.
+        Soft margin that each start reached.
     wall_time : float
-        Seconds.
+        Time of the call, in seconds.
     validity : Validity or None
-        How far you can trust the perturbation expansion here, if there is one.
+        How far you can trust the perturbation expansion at this pair, if the system has
+        one.
     fresh_margin, fresh_error : float or None
-        κ of these projections on stimuli that were not fitted, and its standard error, if
-        Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN if the network
-        diverges after one of these stimuli.
+        κ of this pair on stimuli that were not used in the fit, and its standard error, if
+        the fit drew samples of Gaussian classes, as for `Dynamics`. They are −∞ and NaN if
+        the network diverges after one of these stimuli.
     step_error : float or None
-        Largest error of a state of an integrated network, relative to the largest.
+        Largest error of a state of an integrated network, relative to the largest state.
     growth : float or None
-        Amplification of the input by the linear network, if the method computed it: about 1
-        for the paper's networks, many orders more for strongly non-normal ones.
+        Amplification of the input by the linear network, if the method computed it. It is
+        about 1 for the paper's networks, and many orders of magnitude larger for strongly
+        non-normal networks.
     mask : str or None
         The kind of mask; None for a free u.
     noise_cost : dict or None
-        Part of ``variance`` due to the noise of a device, by "input", "state" and
-        "readout".
+        Part of ``variance`` due to each noise of a device: "input", "state" and "readout".
     """
 
     u: np.ndarray
@@ -120,7 +122,7 @@ class Projections(Result, kind="projections"):
 
     @property
     def share(self) -> float | None:
-        """κ as a share of the upper bound; None if that is unknown or not positive."""
+        """κ as a share of the upper bound; None if the bound is unknown or not positive."""
         if self.upper_bound is None or self.upper_bound <= 0:
             return None
         return self.soft_margin / self.upper_bound
@@ -182,7 +184,7 @@ codec.describe(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionProjections(Result, kind="regression"):
-    """Input projection and readouts of a regression, with the loss they reach.
+    """An input projection and readouts of a regression, with their loss.
 
     Attributes
     ----------
@@ -191,16 +193,16 @@ class RegressionProjections(Result, kind="regression"):
     V : ndarray (n_outputs, n_targets)
         Readouts.
     gain, upper_bound, gap : float
-        Gain J: the reduction of the targets' variance, minus λ‖V‖². No u and V exceed its
-        bound, which is None for a non-linear system.
+        The gain J is the reduction of the targets' variance, minus λ‖V‖². No u and V have a
+        gain above the upper bound. Bound and gap are None for a non-linear system.
     loss, loss_bound : float
-        Sum over targets of the mean squared error, plus λ‖V‖²; and its lower bound.
+        The mean squared error summed over the targets, plus λ‖V‖², and a lower bound on it.
     r2 : ndarray (n_targets,)
-        Explained share of each target's variance, with readout noise of variance λ.
+        Explained share of the variance of each target, under readout noise of variance λ.
     status, wall_time
         As in `Projections`.
     starts : ndarray
-        Gain at the end of each start.
+        Gain that each start reached.
     """
 
     u: np.ndarray
@@ -245,7 +247,7 @@ REGRESSION = codec.describe(
     gain=codec.NUMBER,
     upper_bound=codec.Maybe(codec.NUMBER),
     loss=codec.NUMBER,
-    # A target that does not vary has no share of variance to explain.
+    # The R² of a constant target is NaN.
     r2=codec.Numbers("targets", finite=False),
     status=codec.one_of(MESSAGES),
     starts=codec.Numbers(None),
@@ -254,6 +256,6 @@ REGRESSION = codec.describe(
 
 
 def relative_gap(bound: float, value: float) -> float:
-    """(bound − value) relative to the larger of the two in size; never negative."""
+    """Return (bound − value) over the larger of their absolute values; never negative."""
     size = max(abs(bound), abs(value))
     return max(bound - value, 0.0) / size if size > 0 else 0.0

@@ -1,4 +1,4 @@
-"""`optimize`, the entry point to every method, and the description of its results."""
+"""The function `optimize`, which runs every method and describes its result."""
 
 from __future__ import annotations
 
@@ -31,48 +31,49 @@ from .result import Projections, RegressionProjections
 from .sequences import solve_sequences
 
 #: Separability below which the linear optimum is a poor start for the non-linear problem,
-#: and relative change of κ that ends the ascent to an order-1 optimum used as a start.
+#: and the relative change of κ that ends the ascent to an order-1 optimum used as a start.
 _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
-#: Largest η times a variance: its square is still a number.
+#: Largest η times a variance, so that its square does not overflow.
 _LARGEST = 1e100
-#: From this tolerance of the gap on, a share of it ends the ascents too.
+#: From this tolerance of the gap on, the ascents stop early too, at this share of it.
 _COARSE, _SHARE = 1e-3, 0.3
-#: Approximate number of walks through all series that an ascent takes: of the integrated
-#: network, which mostly sees some of them, at the first order, and beyond it.
+#: Approximate number of passes over all series that an ascent takes: with an integrated
+#: network, which mostly uses some of the series; at order 1; and at higher orders.
 _WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 120, 350
-#: Number of series on which a walk is timed, and seconds above which orders from two on
-#: are refused.
+#: Number of series in the pass that is timed, and number of seconds above which orders
+#: from two on are refused.
 _TIMED, _NEVER = 16, 86400.0
-#: Nodes after which the search for a proof gives up.
+#: Number of nodes after which the search for a proof gives up.
 _MAX_NODES = 1_000_000
 
 
 class SlowFitWarning(UserWarning):
-    """A fit will take more than a minute."""
+    """A warning that a fit will take more than a minute."""
 
 
 def foretell(
     system: Any, n_series: int, n_channels: int, n_problems: int = 1, *, stacklevel: int
 ) -> None:
-    """Warn of ascents that take more than a minute, and refuse an order that takes a day.
+    """Warn before an ascent of more than a minute, and refuse an order that takes a day.
 
-    A walk of a few series is timed, at order 2 at most: beyond it the time grows with the
-    square of the order.
+    The estimate times one pass over a few series, at order 2 at most. At higher orders the
+    time grows with the square of the order.
     """
     integrated = isinstance(system, IntegratedSystem)
     order = 1 if integrated else getattr(system, "order", 0)
     if not (order and n_series):
         return
     timed = system.at_order(2) if order > 2 else system
-    timed = system.with_tol(system.tol) if integrated else timed  # its error is asked for
+    # A copy, because `system` records the integration error that the result reports.
+    timed = system.with_tol(system.tol) if integrated else timed
     X = np.random.default_rng(0).standard_normal((min(n_series, _TIMED), n_channels, 1))
     X = np.repeat(X, system.n_steps, axis=2) / 10
     u = np.full((system.n_inputs, n_channels), (system.n_inputs * n_channels) ** -0.5)
     try:
-        timed.states(X[:1], u)  # prepares what is kept
+        timed.states(X[:1], u)  # fills caches, which are not timed
         start = time.perf_counter()
         timed.states(X, u)
-    except FloatingPointError:  # diverges there; the ascent says where
+    except FloatingPointError:  # the network diverges; the ascent reports it
         return
     each = (time.perf_counter() - start) / len(X) * max(1.0, (order / 2) ** 2)
     walks = _WALKS_INTEGRATED if integrated else _WALKS if order > 1 else _WALKS_FIRST
@@ -120,70 +121,82 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     tol: float | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Projections | RegressionProjections:
-    """Find the projections u and v that maximise the soft margin.
+    """Return the projections u and v that maximise the soft margin.
 
     Parameters
     ----------
     system : System
-        The system to optimise, with its readout: an `Unfolding`, or anything else with the
-        maps of :mod:`greenfold.systems`.
+        The system to optimise, with its readout: an `Unfolding`, a `Dynamics`, or any other
+        object with the maps of :mod:`greenfold.systems`.
     stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
-        For a `RegressionTask`, u and the readouts of all targets are solved; for a
-        `SequenceTask`, which needs `Dynamics`, readouts at every step. Tasks take only the
-        arguments ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and ``rng``.
+        For a `RegressionTask`, `optimize` solves for u and the readouts of all targets. For
+        a `SequenceTask`, which needs `Dynamics`, it solves for u and readouts that apply at
+        every step. Tasks use only the arguments ``device``, ``u``, ``n_starts``,
+        ``max_iter``, ``tol`` and ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
-        "convex" (order 0, its default): the best pair found, with an upper bound on the
-        soft margin of any pair. If the two meet, the pair is "certified" as the global
-        optimum; to reach this, a tree of up to 200 bounds is searched. On a normal network
-        (symmetric, orthogonal, a ring, oscillators) they always meet.
-        "exact" (order 0): the same with no limit on the number of bounds. That takes
-        seconds for 20 to 100 neurons and 10 steps, far longer for many steps; Ctrl-C
-        returns the best pair and its bound so far. ``joblib.parallel_config`` spreads the
-        bounds over processes.
-        "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
-        sphere, from the certified linear optimum with both signs and from random vectors;
-        with `Dynamics` also from the order-1 optimum, if the gain has a square.
-        "alternating": the paper's algorithm, linear (order 0) or its Algorithm 1 (order 1),
-        from random input projections.
-        "random": the best of random input projections, each with its optimal readout.
+        The search method. The default is "convex" for order 0 and "ascent" otherwise.
+
+        - "convex" (order 0) returns the best pair found, with an upper bound on the soft
+          margin of any pair. If the two meet, the pair is "certified" as the global
+          optimum. To close the gap, it searches a tree of up to 200 bounds. On a normal
+          network (symmetric, orthogonal, a ring, oscillators) the two always meet.
+        - "exact" (order 0) is "convex" with up to a million bounds. It takes
+          seconds for 20 to 100 neurons and 10 steps, and far longer for many steps. Ctrl-C
+          returns the best pair and its bound so far. ``joblib.parallel_config`` spreads the
+          bounds over processes.
+        - "ascent" (order ≥ 1) is a quasi-Newton ascent of max_v κ(u, v) on the sphere. It
+          starts from the certified linear optimum with both signs and from random vectors;
+          with `Dynamics` also from the order-1 optimum, if the gain has a quadratic part.
+        - "alternating" is the paper's algorithm for linear systems (order 0), or its
+          Algorithm 1 (order 1), from random input projections.
+        - "random" returns the best of random input projections, each with its optimal
+          readout.
     device : Device, optional
-        Constraints of the hardware: masks, inputs and outputs, bits, noise. For a
-        `RegressionTask`, inputs and outputs only.
+        Constraints of the hardware: masks, inputs and outputs, bits, and noise. With a
+        `RegressionTask`, a device may restrict only inputs and outputs.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
-        Keep this input projection, scaled to unit norm, and solve for v only.
+        A given input projection. It is scaled to unit norm and kept; `optimize` then
+        solves only for v.
     n_starts : int, optional
-        10 for "alternating" and "random" by default. For "ascent" the first two are the
-        linear optimum with both signs; by default there are no others for separable
-        stimuli (`separability` ≥ 1.5), and four more otherwise.
+        Number of starts. The default is 10 for "alternating" and "random". The first two
+        starts of "ascent" are the linear optimum with both signs; by default it adds four
+        random starts if the stimuli are weakly separable (`separability` < 1.5), and with
+        `Dynamics` the optimum of an expansion if the gain is quadratic. A `RegressionTask`
+        takes 4 starts, a `SequenceTask` one.
     max_iter : int, optional
-        300 by default: evaluations of the bound of a large network per width of its
-        smoothing ("convex", "exact"), evaluations per start after its first ("ascent"),
-        rounds per start ("alternating").
+        Limit of iterations, 300 by default. For "convex" and "exact" it limits the
+        evaluations of the bound of a large network, for each width of its smoothing; for
+        "ascent" the evaluations per start, after the first; for "alternating" the rounds
+        per start.
     tol : float, optional
-        Relative gap at which to stop ("convex" and "exact", 1e-4 by default; from 1e-3 on
-        the ascents stop early too, which halves the time), or relative gain per step or
-        round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
-        with `Dynamics`; "alternating" 1e-6).
+        Tolerance. For "convex" and "exact" it is the relative gap at which to stop, 1e-4 by
+        default; from 1e-3 on, the ascents stop early too, which halves the time. For
+        "ascent" and "alternating" it is the relative gain per step or round at which to
+        stop. The default is 1e-7 for "ascent", or 1e-5 with `Dynamics` and more than 2000
+        series; it is 1e-6 for "alternating". A `RegressionTask` takes 1e-4, a
+        `SequenceTask` 1e-6.
     rng : numpy Generator, int or None
-        Source of random starts, and of roundings of a mask. "convex" uses none.
+        Source of the random starts and of the random roundings of a mask. "convex" uses it
+        only for a mask.
 
     Returns
     -------
     Projections
-        `RegressionProjections` for a task. Ctrl-C returns the best result so far with the
-        status "interrupted"; before the first evaluation it raises KeyboardInterrupt.
-        `greenfold.progress` shows κ so far and the gap to its bound.
+        The result; `RegressionProjections` for a task. Ctrl-C returns the best result so
+        far, with the status "interrupted"; before the first evaluation it raises
+        KeyboardInterrupt. `greenfold.progress` shows κ and the gap to its bound during the
+        search.
 
     Warns
     -----
     ExpansionWarning
-        If you cannot trust the perturbation expansion of a non-linear network at the
+        If the perturbation expansion of a non-linear network is not trustworthy at the
         result; see `Projections.validity`.
     SlowFitWarning
-        Before an ascent that takes more than a minute on series in memory; an order of
-        two or more that takes a day is refused.
+        Before an ascent that takes more than a minute on series in memory. If an order of
+        two or more would take a day, `optimize` raises a ValueError instead.
 
     Examples
     --------
@@ -196,7 +209,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     """
     started = time.perf_counter()
     if not isinstance(system, System):
-        wanted = "have the maps of greenfold.systems.System, as what `unfold` returns has"
+        wanted = "have the maps of greenfold.systems.System, like the result of `unfold`"
         lacks = f"{type(system).__name__}, which lacks {', '.join(lacking(system))}"
         check.must(False, "system", wanted, lacks, TypeError)
     given, kind = isinstance(device, Device | None), type(device).__name__
@@ -212,8 +225,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if u is not None:
         u = u if part is None else part.own_input(u, stimuli.n_channels)
         u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
-        check.require(u.any(), "`u` is zero; pass a direction.")
-        u = u / np.abs(u).max()  # its square stays in range
+        check.require(u.any(), "`u` is zero; pass a non-zero input projection.")
+        u = u / np.abs(u).max()  # so that its square does not overflow
         u = u / np.linalg.norm(u)
     n_starts = None if n_starts is None else check.count(n_starts, "n_starts")
     max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
@@ -230,7 +243,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         return replace(found, u=part.whole_input(found.u), V=part.whole_readout(found.V))
     eta = check.positive(eta, "eta")
     size = eta * trace(stimuli.psi)
-    why = "beyond what floats resolve; scale the stimuli to about one, or lower `eta`"
+    why = "which is too large for floats; scale the stimuli to about one, or lower `eta`"
     problem = f"η times the variance of `stimuli` is {size:.1g}, {why}."
     check.require(size <= _LARGEST, problem, OverflowError)
     read = None if part is None else part.outputs
@@ -240,7 +253,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         device.refuse_beyond_linear()
     free = device.kind is None or (u is None and method in (None, "convex", "exact"))
     problem = f"`{'method' if u is None else 'u'}` cannot be combined with a mask"
-    why = "which starts from the certified optimum; leave one of them out"
+    why = "which is found from the certified optimum; leave one of them out"
     check.require(free, f"{problem}, {why}.")
     methods = LINEAR if system.is_linear else NONLINEAR
     method = next(iter(methods)) if method is None else method
@@ -257,7 +270,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
 
 @dataclass(frozen=True)
 class Run:
-    """One call of `optimize`, its arguments checked, with one function per method."""
+    """One call of `optimize` with checked arguments; each method is a function."""
 
     system: System
     stimuli: Stimuli
@@ -272,7 +285,7 @@ class Run:
 
     @cached_property
     def linear(self) -> LinearProblem:
-        """The linear problem; for a non-linear system, that of weak stimuli."""
+        """The linear problem; for a non-linear system, the limit of weak stimuli."""
         return problem_under_noise(self.system.maps, self.stimuli, self.eta, self.noise)
 
     @cached_property
@@ -281,32 +294,32 @@ class Run:
         if self.system.is_linear:
             return self.linear
         problem = NonlinearProblem(self.system, self.stimuli, self.eta)
-        problem.moments_at  # noqa: B018 - refuses what it cannot do before work is spent
+        problem.moments_at  # noqa: B018 - raises early if it is not supported
         return problem
 
     def starts(self, n_starts: int | None) -> Iterator[np.ndarray]:
-        """Random unit input projections."""
+        """Yield random unit input projections, 10 if ``n_starts`` is None."""
         for _ in range(10 if n_starts is None else n_starts):
             u = self.rng.standard_normal((self.system.n_inputs, self.stimuli.n_channels))
             yield u / np.linalg.norm(u)
 
     def solve_readout(self, u: np.ndarray, status: str = "solved") -> Candidate:
-        """The best readout for u."""
+        """Return u with its best readout."""
         if isinstance(self.problem, NonlinearProblem):
             self.problem.settle(u)
         return Candidate(u, *self.problem.best_readout(u), status)
 
     def given(self, u: np.ndarray) -> Projections:
-        """Keep a given input projection, and solve its readout."""
+        """Keep the given input projection, and solve for its readout."""
         return self.finish([self.solve_readout(u)], "given", 1)
 
     def random(self) -> Projections:
-        """Random input projections, each with its best readout."""
+        """Return the best of random input projections, each with its best readout."""
         found = _collect(self.starts(self.n_starts), self.solve_readout)
         return self.finish(found, "random", 1)
 
     def alternating(self) -> Projections:
-        """One projection after the other, as in the paper."""
+        """Optimise u and v in turn, as in the paper."""
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol or 1e-6}
         if isinstance(self.problem, LinearProblem):
             solve = partial(alternate, self.problem, **limits)
@@ -315,7 +328,7 @@ class Run:
         return self.finish(_collect(self.starts(self.n_starts), solve), "alternating")
 
     def convex(self, method: str = "convex", **limits: Any) -> Projections:
-        """The global optimum of a linear system, with its bound."""
+        """Return the best pair of a linear system, with its upper bound."""
         problem, tol, solved = self.linear, self.tol or 1e-4, None
         if isinstance(problem.system, ModalLinearSystem) and problem.system.modes():
             solved = normal.solve(problem, tol=tol)
@@ -330,11 +343,11 @@ class Run:
         return replace(self.finish([found], method, n_iter), growth=growth)
 
     def exact(self) -> Projections:
-        """The same, until the gap is closed."""
+        """Run `convex` until the gap is closed."""
         return self.convex("exact", max_nodes=_MAX_NODES)
 
     def ascent(self) -> Projections:
-        """Ascent from the linear optimum, its negative and random projections."""
+        """Ascend from the linear optimum, its negative, and random projections."""
         chunks: Any = getattr(self.stimuli, "_chunks", None)
         if chunks is not None and chunks.in_memory and not is_part():
             size = self.stimuli.n_series, self.stimuli.n_channels
@@ -353,7 +366,8 @@ class Run:
             yield linear.u
             yield -linear.u
             if expanded is not None:
-                # To convergence: the result must not be below its refitted u.
+                # This ascent must converge: the result must not be below κ of its u with a
+                # new readout.
                 run = replace(self, system=expanded, n_starts=None, tol=_EXPANDED)
                 ends = run.ascended()
                 for end in ends:
@@ -367,7 +381,7 @@ class Run:
         return self.finish([found], "ascent", refinement.n_evaluations, margins)
 
     def linear_start(self) -> Candidate:
-        """The linear optimum as a start; if stopped by Ctrl-C, with κ of the system."""
+        """Return the linear optimum as a start; after Ctrl-C, with κ of the system."""
         linear, _ = certified.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
         if linear.status == "interrupted":
             return self.solve_readout(linear.u, "interrupted")
@@ -375,17 +389,17 @@ class Run:
 
     @property
     def n_random(self) -> int:
-        """Number of random starts, in addition to the optima of simpler problems."""
+        """Default number of random starts, besides the optima of simpler problems."""
         return 0 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 4
 
     def ascended(self) -> list[Candidate]:
-        """The ends of the ascents, one per start."""
+        """Return the ends of the ascents, one per start."""
         n_starts = 2 + self.n_random if self.n_starts is None else self.n_starts
         problem = self.problem
         linear = self.linear_start()
         if linear.status == "interrupted":
             return [linear]
-        # The sign of a linear optimum is arbitrary; the better one comes first.
+        # The sign of a linear optimum is arbitrary; start with the better sign.
         both = [self.solve_readout(u).margin.value for u in (linear.u, -linear.u)]
         u = linear.u if both[0] >= both[1] else -linear.u
         starts = [u, -u, *self.starts(max(0, n_starts - 2))][:n_starts]
@@ -437,7 +451,7 @@ class Run:
         return replace(found, wall_time=time.perf_counter() - self.started)
 
     def measure(self, found: Projections, u: np.ndarray) -> Projections:
-        """Add κ on fresh stimuli and the integration error, if there are any."""
+        """Add κ on fresh stimuli and the integration error to the result, if they exist."""
         if isinstance(self.system, IntegratedSystem):
             assert isinstance(self.problem, NonlinearProblem)
             self.problem.settle(u)
@@ -448,7 +462,7 @@ class Run:
         return replace(found, fresh_margin=fresh[0], fresh_error=fresh[1])
 
     def judge(self, expansion: Expansion, found: Projections) -> Projections:
-        """Add the validity of the expansion, and warn if it fails."""
+        """Add the validity of the expansion; warn if it is not trustworthy."""
         known: dict[str, Any] = {"eta": self.eta, "soft_margin": found.soft_margin}
         validity = assess(expansion, self.stimuli, found.u, found.v, **known)
         if not validity.trustworthy:
@@ -464,7 +478,7 @@ class Run:
         return replace(found, validity=validity)
 
 
-#: Methods by name, the default first.
+#: The methods by name; the first one is the default.
 _BOTH = {"alternating": Run.alternating, "random": Run.random}
 LINEAR: dict[str, Callable[[Run], Projections]] = {
     "convex": Run.convex,
@@ -477,7 +491,7 @@ NONLINEAR: dict[str, Callable[[Run], Projections]] = {"ascent": Run.ascent, **_B
 def _collect(
     starts: Iterable[np.ndarray], solve: Callable[[np.ndarray], Candidate]
 ) -> list[Candidate]:
-    """One candidate per start, until Ctrl-C; none for starts where the network diverges."""
+    """Return one candidate per start, until Ctrl-C; skip starts that diverge."""
     found: list[Candidate] = []
     refused = None
     try:

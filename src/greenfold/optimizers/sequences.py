@@ -1,9 +1,11 @@
-"""Input weights for sequences, with one ridge readout of every step.
+"""Input weights for sequences, with one ridge readout for all steps.
+
+The loss of u and its gradient at the optimal V are
 
     L(u) = min_V Σ_t |y_t − V x_t − c|² / T + λ ‖V‖²,    ∂L/∂x_t = 2 Vᵀ(V x_t + c − y_t) / T
 
-at the optimal V, so one pass back through the network gives ∂L/∂u. The ascent maximises
-−log L, because L itself is flat where errors fall by orders of magnitude.
+so one backward pass through the network gives ∂L/∂u. The ascent maximises −log L, because
+L itself is flat where errors fall by orders of magnitude.
 """
 
 from __future__ import annotations
@@ -27,19 +29,19 @@ from .linear import Candidate, ascend
 from .regression import solve_regression
 from .result import RegressionProjections
 
-#: Number of ascents that may follow one that needed shorter sub-steps.
+#: Number of further ascents if the end of an ascent needs shorter sub-steps.
 _SETTLED = 3
 
 
 class SequenceProblem:
-    """−log L of a network on a task; an `Objective` for the ascent.
+    """The objective −log L of a network on a task, for the ascent.
 
     Parameters
     ----------
     system : Dynamics
-        Made for the segments of the task.
+        The network, made for the segments of the task.
     task : SequenceTask
-        The computation runs where its arrays are.
+        The task. The computation runs on the device that holds its arrays.
     """
 
     def __init__(self, system: Dynamics, task: SequenceTask) -> None:
@@ -48,23 +50,23 @@ class SequenceProblem:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """States of the segments, prepared for one projection after another."""
+        """The segments, prepared to compute the states for many projections."""
         return self.system.prepare(self.task.X, washout=self.task.washout)
 
     @cached_property
     def _unused(self) -> Any:
-        """Marks steps that do not count, (n_rows,); None if all count."""
+        """Mask of the steps that do not count, (n_rows,); None if all count."""
         used = namespace(self.task.used).reshape(self.task.used, (-1,))
         return None if self.task.n_used == used.shape[0] else used == 0
 
     def _counted(self, rows: Any) -> Any:
-        """Set rows (n_rows, …) that do not count to zero, in place."""
+        """Set the rows of (n_rows, …) that do not count to zero, in place."""
         if self._unused is not None:
             rows[self._unused, :] = 0.0
         return rows
 
     def _features(self, states: Any) -> Any:
-        """Features of the readout, one row per step: (n_rows, n_features)."""
+        """Return the features of the readout, one row per step, (n_rows, n_features)."""
         task, xp = self.task, namespace(states)
         if task.see_input:
             n_channels = task.n_channels - task.has_constant
@@ -73,7 +75,7 @@ class SequenceProblem:
         return self._counted(xp.reshape(states, (-1, states.shape[2])))
 
     def _residual(self, Z: Any, V: np.ndarray) -> Any:
-        """Residual of the targets, (n_rows, n_targets)."""
+        """Return the residuals of the targets, (n_rows, n_targets)."""
         xp = namespace(Z)
         V = like(V, Z)
         mean = xp.sum(Z, axis=0) / self.task.n_used
@@ -81,7 +83,10 @@ class SequenceProblem:
         return self._counted(targets - Z @ V + mean @ V)
 
     def readout(self, states: Any) -> tuple[np.ndarray, float, Any]:
-        """Optimal V (n_features, n_targets), L, and ∂L/∂states; overwrites ``states``."""
+        """Return the optimal V (n_features, n_targets), L, and ∂L/∂states.
+
+        It overwrites ``states``.
+        """
         task, xp, n = self.task, namespace(states), self.task.n_used
         Z = self._features(states)
         mean = to_host(xp.sum(Z, axis=0)) / n
@@ -94,22 +99,23 @@ class SequenceProblem:
         return V, loss, xp.reshape(residual @ slopes, states.shape)
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Mean squared error of each target."""
+        """Return the mean squared error of each target."""
         residual = to_host(self._residual(self._features(self.prepared(u).states), V))
         return (residual**2).sum(0) / self.task.n_used
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal V, −log L, and its gradient with respect to u."""
+        """Return the optimal V, −log L, and its gradient with respect to u."""
         walk = self.prepared(u)
         V, loss, bar = self.readout(walk.states)
         gradient = to_host(walk.pullback(bar)[0]) / -loss
         value = -float(np.log(loss))
         tell(f"error {loss:.5g}")
-        # The ascent takes its tolerance relative to the terms, here absolute in log L.
+        # The tolerance of the ascent is relative to these terms; with a term of one, it is
+        # absolute in log L.
         return V, SoftMargin(value, 1.0, 0.0), gradient.reshape(u.shape)
 
     def described(self, found: list[Candidate]) -> RegressionProjections:
-        """Describe the best of some ends of ascents."""
+        """Return the best of the ends of several ascents, as a result."""
         task, best = self.task, max(found, key=lambda one: one.margin.value)
         loss, total = float(np.exp(-best.margin.value)), float(task.variance.sum())
         noisy = self.errors(best.u, best.v) + task.ridge * (best.v**2).sum(0)
@@ -126,7 +132,7 @@ class SequenceProblem:
         )
 
     def ascend(self, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
-        """Find the best projection from one start, with enough sub-steps at its end."""
+        """Ascend from one start, until the sub-steps are short enough at the end."""
         found = ascend(self, u, max_iter=max_iter, tol=tol)
         for _ in range(_SETTLED):
             if found.status == "interrupted" or self.prepared.settle(found.u):
@@ -136,7 +142,7 @@ class SequenceProblem:
 
 
 def ridge_solve(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
-    """(G + λ)⁻¹ C for a Gram matrix G that may be singular without its ridge."""
+    """Return (G + λ)⁻¹ C for a Gram matrix G that may be singular."""
     A = (gram + gram.T) / 2
     scale = float(np.trace(A)) / len(A)
     A[np.diag_indices_from(A)] += ridge
@@ -157,12 +163,13 @@ def solve_sequences(
     tol: float | None,
     rng: np.random.Generator,
 ) -> RegressionProjections:
-    """Solve for u and V; see `optimize`.
+    """Return the best u and V for a sequence task; see `optimize`.
 
-    A linear network is solved with one window per step, which also gives a bound.
+    For a linear network, it solves a regression with one window per step, which also gives
+    a bound.
     """
     started = time.perf_counter()
-    wanted = "be a Dynamics, all inputs driven and all outputs read, for a SequenceTask"
+    wanted = "be a Dynamics without restricted inputs or outputs for a SequenceTask"
     check.must(isinstance(system, Dynamics), "system", wanted, type(system).__name__)
     if system.is_linear and not task.see_input:
         search: dict[str, Any] = {"u": u, "n_starts": n_starts, "max_iter": max_iter}

@@ -1,9 +1,11 @@
-"""One input projection for several comparisons, each with its own readout, and its bound.
+"""One input projection for several comparisons, each with its own readout, and a bound.
+
+The method maximises
 
     F(u) = Σ_j max_{v_j} κ_j(u, v_j) ,   ‖u‖ = ‖v_j‖ = 1
 
-is ascended over u and bounded from above by `greenfold.optimizers.bounds`. The separate
-optima of the comparisons, each with its own u, add up to a second bound.
+by ascent over u. `greenfold.optimizers.bounds` bounds F from above. The separate optima of
+the comparisons, each with its own u, add up to a second bound.
 """
 
 from __future__ import annotations
@@ -17,51 +19,52 @@ from .bounds import Relaxation
 from .linear import Candidate, LinearProblem, Responses, ascend
 from .result import relative_gap
 
-#: Evaluations and relative change of κ per ascent, number of best starts to ascend from,
-#: and number of random projections among them.
+#: Largest number of evaluations of an ascent, relative change of κ that ends it, number of
+#: best starts to ascend from, and number of random projections among the starts.
 _EVALUATIONS, _TOL, _ASCENDED, _DRAWN = 200, 1e-9, 4, 4
-#: Number of steps towards the largest Σ‖G(μ_j)u‖, which is a start.
+#: Number of steps towards the u of largest Σ‖G(μ_j)u‖, which is one of the starts.
 _STEPS = 20
-#: Smoothing of the bound, as a share of λ_max, while it is lowered.
+#: Widths of the smoothing while the bound is lowered, as shares of λ_max.
 _SMOOTHING = (1e-2, 1e-3, 1e-4)
-#: Gap at which to stop.
+#: Relative gap at which to stop.
 _CLOSED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class SharedProblem:
-    """Sum of the soft margins of several comparisons of one system under one u.
+    """The sum of the soft margins of several comparisons of one system under one u.
 
-    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons).
+    It is an `Objective` for the ascent, with readouts (n_outputs, n_comparisons).
     """
 
     parts: tuple[LinearProblem, ...]
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal readouts, Σκ_j, and its gradient by u at those readouts."""
+        """Return the optimal readouts, Σκ_j, and its gradient by u at these readouts."""
         V, margins, gradients = zip(*(part.evaluate(u) for part in self.parts), strict=True)
         total = SoftMargin(*(float(sum(column)) for column in zip(*margins, strict=True)))
         return np.stack(V, axis=1), total, np.sum(gradients, axis=0)
 
     def best_readouts(self, u: np.ndarray) -> tuple[np.ndarray, list[SoftMargin]]:
-        """Optimal readouts (n_outputs, n_comparisons), and κ_j of each."""
+        """Return the optimal readouts (n_outputs, n_comparisons), and κ_j of each."""
         V, margins = zip(*(part.best_readout(u) for part in self.parts), strict=True)
         return np.stack(V, axis=1), list(margins)
 
     def kernels(self, u: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
-        """Kernels of all comparisons."""
+        """Return the kernels of all comparisons."""
         return [part.kernel(u, v) for part, v in zip(self.parts, V.T, strict=True)]
 
     def responses(self, gradients: list[np.ndarray]) -> Responses:
-        """G(d_j) of all comparisons."""
+        """Return G(d_j) of all comparisons."""
         one, pairs = self.parts[0], zip(self.parts, gradients, strict=True)
         sums = [part.response_sum(d) for part, d in pairs]
         return Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
 
     def stacked_atom(self) -> np.ndarray:
-        """A u of large Σ_j ‖G(μ_j)u‖, (n_inputs, n_channels): the problem of small η.
+        """Return a u (n_inputs, n_channels) of large Σ_j ‖G(μ_j)u‖, a start for small η.
 
-        Each step maximises a lower bound that touches the sum, so the sum never falls.
+        For small η, F(u) is this sum. Each step maximises a lower bound that touches the
+        sum, so the sum never falls.
         """
         responses = self.responses([part.stimuli.mu for part in self.parts])
         flat = responses.leading()[1].T.ravel()
@@ -77,9 +80,10 @@ class SharedProblem:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """u, V (n_outputs, n_comparisons), κ_j of each, and a bound on their sum ``total``.
+    """The projections u and V (n_outputs, n_comparisons), with their κ_j and a bound.
 
-    ``n_iter`` counts the evaluations of the ascent that found u.
+    ``bound`` is an upper bound on the sum ``total`` of all κ_j. ``n_iter`` counts the
+    evaluations of the ascent that found u.
     """
 
     u: np.ndarray
@@ -90,7 +94,7 @@ class Shared:
 
     @property
     def total(self) -> float:
-        """Σκ_j."""
+        """The sum Σκ_j."""
         return float(sum(margin.value for margin in self.margins))
 
 
@@ -99,9 +103,9 @@ def solve_shared(
 ) -> Shared:
     """Return the best u for all comparisons, with a proven bound on the summed margins.
 
-    It starts from the projections ``own`` that the comparisons have separately, whose
-    bounds add up to ``separate``. With ``certify`` the relaxation is solved to its end, and
-    gives further starts.
+    ``own`` holds the optimal u of each separate comparison, which are starts; their bounds
+    add up to ``separate``. With ``certify``, the relaxation is solved to its end and gives
+    further starts.
     """
     rng = np.random.default_rng(0)
     drawn = rng.standard_normal((_DRAWN, *own[0].shape))
@@ -116,7 +120,7 @@ def solve_shared(
             best = found
             ceiling = min(ceiling, bound.at(problem.kernels(best.u, best.v), best.u))
         if relative_gap(ceiling, best.margin.value) <= _CLOSED:
-            break  # no start can do better
+            break  # no start can be better
     assert best is not None
     if certify and relative_gap(ceiling, best.margin.value) > _CLOSED:
         kernels = problem.kernels(best.u, best.v)
@@ -127,7 +131,7 @@ def solve_shared(
             other = _ascend(problem, start)
             best = other if other.margin.value > best.margin.value else best
     found = Shared(best.u, *problem.best_readouts(best.u), ceiling, len(best.history))
-    # The value is below the bound; rounding may hide it.
+    # The value cannot exceed the bound, except by rounding.
     return replace(found, bound=max(ceiling, found.total))
 
 

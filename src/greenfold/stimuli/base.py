@@ -1,4 +1,4 @@
-"""Base of all stimuli: moments of stimuli and states, series, labels."""
+"""Base class of all stimuli, with helpers for series, labels and class weights."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from .design import Design, Moments
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Series of one or several lengths, aligned at their ends, where they are read out.
+    """A batch of series of one or several lengths, aligned at their ends.
 
-    ``values`` (n_cases, n_channels, n_steps) are zero before a series begins. ``present``
-    (n_cases, n_steps) marks the steps of each series; it is None if all have the full
-    length. Networks run on the GPU of the array ``place``, or on the host.
+    The network is read out at the end of each series. ``values`` (n_cases, n_channels,
+    n_steps) are zero before a series begins. ``present`` (n_cases, n_steps) marks the steps
+    of each series; it is None if all series have the full length. Networks run on the GPU
+    of the array ``place``, or on the host if it is None.
     """
 
     values: np.ndarray
@@ -47,37 +48,37 @@ class Series:
         return Series(self.values[cases], present, self.place)
 
     def moved(self, centre: np.ndarray, scale: float) -> np.ndarray:
-        """(x − centre) · scale, and zero before a series begins.
+        """Return (x − centre) · scale, with zeros before a series begins.
 
-        Zero input keeps the network at rest until then.
+        Zero input keeps the network at rest until the series begins.
         """
         values = (self.values - centre) * scale
         return values if self.present is None else values * self.present[:, None, :]
 
     def to_network(self, centre: np.ndarray, scale: float) -> Any:
-        """`moved`, on the device where the network runs."""
+        """Return the result of `moved` on the device on which the network runs."""
         values = self.moved(centre, scale)
         return values if self.place is None else like(values, self.place)
 
 
 def label_array(labels: Any, n_cases: int) -> np.ndarray:
-    """Labels on the host, one per series, all of one type."""
+    """Return the labels as a host array, with one label of one type per series."""
     array = to_host(check.unmasked(labels, "labels"))
     wanted = f"have one entry per series, shape ({n_cases},)"
     check.must(array.shape == (n_cases,), "labels", wanted, f"shape {array.shape}")
     if array.dtype.kind == "O":
         kinds = sorted({type(label).__name__ for label in array})
         mixed = len(kinds) > 1 or kinds == ["NoneType"]
-        check.must(not mixed, "labels", "be of one kind", ", ".join(kinds), TypeError)
+        check.must(not mixed, "labels", "be of one type", ", ".join(kinds), TypeError)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("`labels` must not be NaN or infinite.")
     return array
 
 
 def signs_of(labels: Any, n_cases: int) -> np.ndarray:
-    """ζ = ±1 of labels of any kind: the larger of the two (by sorting) is +1.
+    """Return ζ = ±1 for two labels of any type; the larger label (by sorting) is +1.
 
-    Labels that are ±1 already are kept, even if all are equal.
+    Labels that are already ±1 are kept, even if all are equal.
     """
     array = label_array(labels, n_cases)
     classes = np.unique(array)
@@ -87,7 +88,7 @@ def signs_of(labels: Any, n_cases: int) -> np.ndarray:
 
 
 def two_classes(classes: np.ndarray) -> np.ndarray:
-    """Refuse any number of classes other than two."""
+    """Return ``classes``, or raise an error unless there are exactly two."""
     got = ", ".join(repr(c) for c in classes[:5].tolist())
     got = f"{len(classes)}: {got}{', …' if len(classes) > 5 else ''}"
     check.must(len(classes) == 2, "labels", "hold exactly two classes", got)
@@ -97,7 +98,7 @@ def two_classes(classes: np.ndarray) -> np.ndarray:
 def class_share(
     class_weight: Any, classes: np.ndarray, n_minus: float, n_plus: float
 ) -> np.ndarray:
-    """Weight of each of two classes, adding to one; see `SampleStimuli`."""
+    """Return the weights of the two classes, which add to one; see `SampleStimuli`."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.array([0.5, 0.5])
     if class_weight is None:
@@ -122,7 +123,7 @@ class Stimuli(Shown):
     mu : ndarray (n_channels · n_steps,)
         μ = ⟨ζx⟩, channel after channel.
     psi : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
-        ψ = cov(ζx), same order; for few long series only its factor is kept.
+        ψ = cov(ζx), in the same order. For few, long series, only a factor of it is kept.
     n_channels, n_steps : int
     """
 
@@ -142,7 +143,7 @@ class Stimuli(Shown):
 
     @property
     def separability(self) -> float:
-        """‖μ‖²/√(μᵀψμ): distance over the spread along μ; infinite without spread."""
+        """Class distance over the spread along μ, ‖μ‖²/√(μᵀψμ); infinite without spread."""
         length = float(self.mu @ self.mu)
         spread = float(np.sqrt(max(self.mu @ self.psi @ self.mu, 0.0)))
         if spread == 0:
@@ -150,7 +151,7 @@ class Stimuli(Shown):
         return length / spread
 
     def moments(self, system: System, u: Any) -> tuple[np.ndarray, np.ndarray]:
-        """M(u) = ⟨ζy⟩ and Σ(u) = cov(ζy) of the states at the readout.
+        """Return M(u) = ⟨ζy⟩ and Σ(u) = cov(ζy) of the states at the readout.
 
         Their shapes are (n_outputs,) and (n_outputs, n_outputs), for u (n_inputs,) or
         (n_inputs, n_channels).
@@ -160,10 +161,10 @@ class Stimuli(Shown):
         return found.M, found.Sigma
 
     def moment_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        """Prepare M(u) and Σ(u) as differentiable functions of u.
+        """Return a differentiable function from u to M(u) and Σ(u).
 
-        The returned function takes u (n_inputs, n_channels) and gives an object with ``M``,
-        ``Sigma`` and ``pull(v, eta)``, the gradient of the soft margin at fixed v.
+        The function takes u (n_inputs, n_channels) and returns an object with ``M``,
+        ``Sigma`` and ``pull(v, eta)``, the gradient of the soft margin by u at fixed v.
         """
         self.match(system)
         if system.is_linear:
@@ -172,15 +173,15 @@ class Stimuli(Shown):
 
     @property
     def n_series(self) -> int:
-        """Number of series that represent the classes; 0 if moments are closed forms."""
+        """Number of series that represent the classes; 0 if moments have closed forms."""
         return 0
 
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """A cheaper `moment_map` of an integrated system, for the start of an ascent.
+        """Return a cheaper `moment_map` of an integrated system, to start an ascent.
 
-        It uses at most about ``n_series`` series, and with ``single`` single precision.
+        It uses at most about ``n_series`` series, in single precision if ``single``.
         """
         del n_series, single
         return self.moment_map(system)
@@ -194,7 +195,7 @@ class Stimuli(Shown):
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """Soft margin κ of the predictor z = a·x + xᵀCx, with ∂κ/∂a and ∂κ/∂C.
+        """Return the soft margin κ of the predictor z = a·x + xᵀCx, ∂κ/∂a and ∂κ/∂C.
 
         ``a`` has D = n_channels · n_steps entries; C is (D, D) and symmetric.
         """
@@ -202,39 +203,39 @@ class Stimuli(Shown):
 
     @property
     def labelled_second_moment(self) -> np.ndarray:
-        """⟨ζ x xᵀ⟩, (D, D): χ of Gaussian classes, which a quadratic network can use."""
+        """Second moment ⟨ζ x xᵀ⟩ (D, D) for quadratic networks; χ for Gaussian classes."""
         raise self._linear_only()
 
     def points(self, degree: int | None, n_series: int) -> Design:
-        """Series with the rule that gives the moments of their states.
+        """Return series and the rule that gives the moments of their states.
 
-        If there is an exact rule for states of ``degree`` in the stimulus, it is used;
-        otherwise about ``n_series`` series are chosen.
+        The rule is exact if one exists for states that are polynomials of ``degree`` in the
+        stimulus; otherwise about ``n_series`` series are chosen.
         """
         raise TypeError(f"{type(self).__name__} has no series to look at.")
 
     def fresh_margin(
         self, system: System, u: Any, v: Any, eta: float
     ) -> tuple[float, float] | None:
-        """κ on fresh stimuli, with its standard error; None if there are none."""
+        """Return κ on fresh stimuli and its standard error, or None if there are none."""
         return None
 
     def match(self, system: System | LinearSystem) -> None:
-        """Refuse a system made for another number of steps."""
+        """Raise an error if the system was made for another number of steps."""
         match_steps("stimuli", self.n_steps, system)
 
 
 def match_steps(
     name: str, n_steps: int, system: System | LinearSystem, what: str = ""
 ) -> None:
-    """Refuse a system made for another number of steps than these series."""
+    """Raise an error if the system was not made for ``n_steps`` steps."""
     if system.n_steps != n_steps:
         given = f"`{name}` has {what}{n_steps} steps, but the system was made for"
         raise ValueError(f"{given} {system.n_steps}; make it with n_steps={n_steps}.")
 
 
 class LinearMoments:
-    """`Moments` at linear order: they need only μ and ψ of the stimuli."""
+    """`Moments` at linear order, which need only μ and ψ of the stimuli."""
 
     def __init__(self, stimuli: Stimuli, system: LinearSystem, u: np.ndarray) -> None:
         self._stimuli, self._system = stimuli, system
@@ -244,7 +245,7 @@ class LinearMoments:
         self.Sigma = (Sigma + Sigma.T) / 2
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v."""
+        """Return ∂κ/∂u at fixed v."""
         d = self._stimuli.mu - eta * (self._stimuli.psi @ (self._R @ v))
         by_channel = d.reshape(self._stimuli.n_channels, self._stimuli.n_steps)
         return (by_channel @ self._system.readout_response(v)).T

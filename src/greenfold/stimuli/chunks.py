@@ -31,7 +31,7 @@ from ..math.covariances import ClassMoments
 
 #: Memory for the series of one chunk of a file, in float64.
 _CHUNK_BYTES = 2**24
-#: The part of an estimator's message that names the series it refuses.
+#: Part of an estimator's error message that names the invalid series.
 _INDEX = re.compile(r"(series at index )(\d+)")
 #: Number of parts that one dask task merges.
 _FAN = 8
@@ -64,11 +64,11 @@ def _value(part: Any) -> Any:
 class Chunks:
     """Series (n_cases, n_channels, n_steps) of this process, cut along their first axis.
 
-    `each` promises the result of a function per chunk; `total` and `collect` compute it and
-    bring it here. Promises on series in memory are kept; a file is read one chunk at a
-    time, so memory is bounded. ``series`` holds one array (n, n_channels, n_steps), or its
-    promise, per chunk, and ``sizes`` the number of series per chunk. ``device`` is where
-    they are processed, such as "cuda".
+    `each` returns a promise of a function's result for each chunk; `total` and `collect`
+    compute the results and bring them here. Results for series in memory are kept. A file
+    is read one chunk at a time, so memory is bounded. ``series`` holds one array (n,
+    n_channels, n_steps), or its promise, per chunk, and ``sizes`` the number of series per
+    chunk. ``device`` names the device that processes the chunks, such as "cuda".
     """
 
     device = "cpu"
@@ -82,16 +82,16 @@ class Chunks:
 
     @classmethod
     def of_array(cls, X: Any) -> Chunks:
-        """Series in memory, (n_cases, n_channels, n_steps), as one chunk."""
+        """Return series in memory, (n_cases, n_channels, n_steps), as one chunk."""
         return Chunks([X], [X.shape[0]], X.shape, in_memory=True)
 
     @classmethod
     def of_slices(cls, source: Any) -> Chunks:
-        """Series that can be sliced: `numpy.memmap`, `h5py.Dataset`, `zarr.Array`."""
+        """Return chunks of a `numpy.memmap`, `h5py.Dataset`, `zarr.Array` or similar."""
         n_cases, *shape = _check_source(source).shape
         shape = [1, *shape][-2:]
         rows = max(1, _CHUNK_BYTES // (8 * int(np.prod(shape))))
-        # A chunked file is read in whole chunks of its own, unless they are much larger.
+        # Read whole chunks of a chunked file, unless its chunks are much larger.
         own = getattr(source, "chunks", None)
         if own and own[0] and int(own[0]) <= 4 * rows:
             rows = max(1, rows // int(own[0])) * int(own[0])
@@ -116,24 +116,24 @@ class Chunks:
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def share(self, value: Any) -> Any:
-        """Send a value that every chunk needs to where the chunks are, once."""
+        """Send a value that every chunk needs, once, to the processes with the chunks."""
         return value
 
     def each(
         self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
     ) -> list[Any]:
-        """Promises of ``work(*entries, *shared)``; it may run in another process."""
+        """Promise ``work(*entries, *shared)`` per chunk; it may run in another process."""
         entries = zip(*lists, strict=True)
         return [_Promise(work, (*own, *shared), self.in_memory) for own in entries]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """The same promises, computed only once if there is room for ``n_bytes``."""
+        """Return the same promises, computed only once if there is room for ``n_bytes``."""
         for part in parts:
             part.kept = part.kept or n_bytes <= BATCH_BYTES
         return parts
 
     def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """A promise of ``work`` applied to the list of all parts."""
+        """Return a promise of ``work`` applied to the list of all parts."""
         return _Promise(lambda *found: work(list(found)), parts, self.in_memory)
 
     def total(
@@ -153,7 +153,7 @@ class Chunks:
         return reduce(merge, map(_value, parts))
 
     def collect(self, parts: list[Any]) -> list[Any]:
-        """Bring all parts here."""
+        """Compute all parts and bring the results here."""
         return [_value(part) for part in parts]
 
     def rows(
@@ -162,7 +162,7 @@ class Chunks:
         series: list[Any] | None = None,
         take: Callable[[Any, np.ndarray], np.ndarray] | None = None,
     ) -> list[Any]:
-        """The series at sorted positions ``index``, one part per chunk that has any."""
+        """Return the series at sorted positions ``index``, in one part per chunk."""
         edges = np.cumsum([0, *self.sizes])
         within = np.searchsorted(index, edges)
         wanted = [
@@ -174,16 +174,16 @@ class Chunks:
         return self.each(take or _rows, (chosen, [wanted[k] for k in some]))
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """The series at sorted positions ``index``, brought here."""
+        """Bring the series at sorted positions ``index`` here and return them."""
         return np.concatenate(self.collect(self.rows(index)))
 
 
 class DaskChunks(Chunks):
     """The chunks of a dask array along its first axis.
 
-    On a cluster, by default that of the ``client`` in use, kept results stay with its
-    workers, and results of a lost worker are computed again. Without a cluster, a scheduler
-    of this process does the work, and only small results are kept.
+    ``client`` is the client in use by default. On its cluster, kept results stay with the
+    workers, and the results of a lost worker are computed again. Without a cluster, a
+    scheduler in this process does the work, and only small results are kept.
     """
 
     def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
@@ -208,28 +208,28 @@ class DaskChunks(Chunks):
             check.must(False, "client", "be a distributed.Client", got, TypeError)
         status = getattr(client, "status", "running")
         if status != "running":
-            advice = "make one that is connected, distributed.Client(address), and the"
-            raise ConnectionError(f"`client` is {status}: {advice} stimuli again.")
+            advice = "connect a new distributed.Client(address) and make the stimuli again"
+            raise ConnectionError(f"`client` is {status}: {advice}.")
 
     def share(self, value: Any) -> Any:
-        """The value as the result of a task, passed from worker to worker."""
+        """Return the value as the result of a task, which workers pass to each other."""
         return self._compute([_task(_same)(value)], keep=True)[0]
 
     def each(
         self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
     ) -> list[Any]:
-        """One task per chunk."""
+        """Return one task per chunk."""
         task = _task(work)
         return [task(*own, *shared) for own in zip(*lists, strict=True)]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """Start computing them, and leave the results with the workers."""
+        """Start computing the parts, and leave the results with the workers."""
         if self._client is None and n_bytes > BATCH_BYTES:
             return parts
         return self._compute(parts, keep=True)
 
     def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """One task."""
+        """Return one task that applies ``work`` to the list of all parts."""
         return _task(work)(parts)
 
     def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -241,7 +241,7 @@ class DaskChunks(Chunks):
         return parts[0]
 
     def collect(self, parts: list[Any]) -> list[Any]:
-        """All of them."""
+        """Compute all parts and bring the results here."""
         return self._compute(parts, keep=False)
 
     def _compute(self, parts: list[Any], *, keep: bool) -> list[Any]:
@@ -264,7 +264,7 @@ def _task(work: Any) -> Any:
 
 
 def _default_client() -> Any:
-    """The client in use, or None."""
+    """Return the client in use, or None."""
     try:
         from distributed import default_client
 
@@ -287,7 +287,7 @@ def _rows(X: Any, rows: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def naming_what_was_lost() -> Iterator[None]:
-    """Explain the loss of a cluster, or of every worker with a chunk, in one sentence."""
+    """Explain in one sentence that a cluster or all workers with a chunk were lost."""
     try:
         from concurrent.futures import CancelledError
 
@@ -299,18 +299,18 @@ def naming_what_was_lost() -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        ended = "a chunk of `X` ended every worker that took it, perhaps as it needs more"
-        advice = "make smaller chunks, X.rechunk, or give the workers more memory"
+        ended = "a chunk of `X` killed every worker that took it, perhaps by using more"
+        advice = "make smaller chunks with X.rechunk, or give the workers more memory"
         worker = f"memory than a worker has ({error.last_worker})"
         raise MemoryError(f"{ended} {worker}: {advice}.") from None
     except (CancelledError, CommClosedError, TimeoutError) as error:
         lost = f"the dask cluster that holds `X` was lost ({type(error).__name__})"
-        advice = "connect to one, and make the array and the stimuli again"
+        advice = "connect to a cluster, and make the array and the stimuli again"
         raise ConnectionError(f"{lost}: {advice}.") from error
 
 
 def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
-    """Series in chunks, or None for series in memory.
+    """Return series in chunks, or None for series in memory.
 
     A NumPy memory map counts as in memory, because joblib passes arrays that way.
     """
@@ -323,7 +323,7 @@ def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
 
 
 def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
-    """Refuse a source that cannot hold series, before reading anything."""
+    """Return the source, or raise before reading if it cannot hold series."""
     shape = tuple(X.shape)
     wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
     check.must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
@@ -339,7 +339,7 @@ def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
 
 
 def host_labels(y: Any) -> Any:
-    """Bring labels here, whatever type they have."""
+    """Return the labels in this process, whatever type they have."""
     if is_dask(y):
         with naming_what_was_lost():
             return y.compute()
@@ -352,7 +352,7 @@ def host_labels(y: Any) -> Any:
 def moments_of_classes(
     chunks: Chunks, codes: np.ndarray, n_classes: int
 ) -> list[ClassMoments]:
-    """Moments of the classes 0, 1, … in one pass, added up where the series are."""
+    """Return moments of the classes 0, 1, … in one pass, added up where the series are."""
     lists = chunks.series, chunks.firsts, chunks.split(small_codes(codes, n_classes))
     budget = BATCH_BYTES if chunks.in_memory else _WORKING_BYTES
     parts = chunks.each(moments_of_chunk, lists, n_classes, chunks.shape[1:], budget)
@@ -360,7 +360,7 @@ def moments_of_classes(
 
 
 def small_codes(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Class codes in a small integer type, to send to the chunks."""
+    """Return class codes in a small integer type, to send to the chunks."""
     return codes.astype(np.int8 if n_classes < 128 else np.int32)
 
 
@@ -372,9 +372,9 @@ def moments_of_chunk(
     shape: tuple[int, int],
     budget: int = _WORKING_BYTES,
 ) -> list[ClassMoments]:
-    """Moments of each class in one chunk that starts at series ``first``."""
+    """Return the moments of each class in one chunk that starts at series ``first``."""
     X = checked_chunk(X, first, shape)
-    told = f"`X` announces {len(codes)} series for the chunk from series {first} on, which"
+    told = f"`X` declares {len(codes)} series for the chunk from series {first} on, which"
     advice = "call X.compute_chunk_sizes()"
     check.require(X.shape[0] == len(codes), f"{told} holds {X.shape[0]}; {advice}.")
     return [
@@ -384,7 +384,7 @@ def moments_of_chunk(
 
 
 def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
-    """Return a chunk as (n, n_channels, n_steps), or refuse it."""
+    """Return a chunk as (n, n_channels, n_steps), or raise an error."""
     X = check.stimuli(X, shape[1])
     got = f"shape {tuple(X.shape)} from series {first} on"
     wanted = f"have {shape[0]} channel(s) in every chunk"
@@ -431,7 +431,7 @@ def _run(
 
 @contextmanager
 def _counted_from(first: int) -> Iterator[None]:
-    """Count the series named in an error from ``first`` on."""
+    """Add ``first`` to the index of the series in an error message."""
     try:
         yield
     except ValueError as error:
@@ -440,11 +440,11 @@ def _counted_from(first: int) -> Iterator[None]:
 
 
 def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
-    """A dask array with the rows that the method returns per chunk."""
+    """Return a dask array with the rows that the method returns for each chunk."""
     import dask.array as da
 
     _check_source(X, sizes_known=False)
-    # One series of zeros shows the shape of the rows, and refuses what does not fit.
+    # A series of zeros gives the shape of the rows, and an early error if X does not fit.
     row = method(estimator, np.zeros((1, *(int(n) for n in X.shape[1:])), X.dtype))
     none, whole = row[:0], X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
     map_blocks: Any = da.map_blocks

@@ -1,7 +1,8 @@
 """Moments of the labelled states of weighted series, as differentiable functions of u.
 
-M, Σ and, at a fixed readout v, the gradient of κ = v·M − (η/2) vᵀΣv are sums over series:
-each is a map over the chunks and a reduction. States stay where they are computed.
+M, Σ and, at a fixed readout v, the gradient of κ = v·M − (η/2) vᵀΣv are sums over series.
+Each sum is a map over the chunks, followed by a reduction. States stay where they are
+computed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..math.margins import SoftMargin
 from ..systems import Divergence, IntegratedSystem, KernelsOfAll, QuadraticSystem, System
 from .chunks import Chunks, checked_chunk
 
-#: Products of the stimuli up to this size are kept between evaluations.
+#: Products of the stimuli are kept between evaluations up to this size.
 _PRODUCT_BYTES = 2**28
 
 
@@ -44,19 +45,19 @@ class Moments(Protocol):
     Sigma: np.ndarray
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v, shape (n_neurons, n_channels)."""
+        """Return ∂κ/∂u at fixed v, shape (n_neurons, n_channels)."""
         ...
 
 
 class _Latest:
-    """Keeps what was computed for the last u."""
+    """A cache that keeps the result for the last u."""
 
     def __init__(self) -> None:
         self._kept: tuple[bytes, Any] | None = None
 
     def get(self, u: np.ndarray, make: Callable[[np.ndarray], Any]) -> Any:
         if self._kept is None or self._kept[0] != u.tobytes():
-            self._kept = None  # frees its memory first
+            self._kept = None  # free the old result first
             self._kept = u.tobytes(), make(u)
         return self._kept[1]
 
@@ -68,7 +69,7 @@ class Design:
     For states Y (n_points, n_neurons) of the series X, M = first·Y and the second moment
     of ζy is Yᵀ·second·Y. For labelled samples, ``first`` holds ζ_ν p_ν and ``second`` is
     diagonal, (n_points,); for Gaussian classes both come from exact integration of
-    polynomials. States are formed where X is, on the host or on a device.
+    polynomials. States are computed where X is, on the host or on a device.
     """
 
     X: Any
@@ -77,7 +78,7 @@ class Design:
     _kept: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __sizeof__(self) -> int:
-        """Bytes of the series, so that a cluster does not move large designs."""
+        """Return the size in bytes, so that a cluster does not move large designs."""
         return int(self.X.nbytes + self.first.nbytes + self.second.nbytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,11 +91,11 @@ class Design:
         return second @ Y
 
     def summary(self, Y: Any) -> ClassMoments:
-        """Weight, mean and scatter of the labelled states; chunks merge them."""
+        """Return weight, mean and scatter of the labelled states, to merge over chunks."""
         Y = arrived(Y)
         xp, first = namespace(Y), like(self.first, Y)
         if self.second.ndim == 1:
-            # Σ p (y − ζM)(y − ζM)ᵀ: no difference of large numbers, never indefinite.
+            # Σ p (y − ζM)(y − ζM)ᵀ subtracts no large numbers and is never indefinite.
             weight = float(self.second.sum())
             M = (first @ Y) / weight
             centred = Y - xp.sign(first)[:, None] * M
@@ -105,23 +106,23 @@ class Design:
         return ClassMoments(weight, to_host(M), to_host(scatter))
 
     def moments(self, Y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """M and Σ from states, which may live on a device."""
+        """Return M and Σ from states, which may be on a device."""
         found = self.summary(Y)
         Sigma = np.asarray(found.covariance)
         return found.mean, (Sigma + Sigma.T) / 2
 
     def cotangent(self, z: Any, eta: float, separation: float) -> Any:
-        """∂κ/∂z for decision values z = Y v at fixed v, with v·M = ``separation``."""
+        """Return ∂κ/∂z for decision values z = Y v at fixed v; ``separation`` is v·M."""
         return like(self.first, z) * (1 + eta * separation) - eta * self._times_second(z)
 
     def decision_values(self, kernel: tuple[np.ndarray, np.ndarray]) -> Any:
-        """Z = a·x + xᵀCx of every series, as (n_points, 1)."""
+        """Return z = a·x + xᵀCx of every series, as (n_points, 1)."""
         X = self._flat()
         a, C = (like(one, X) for one in kernel)
         return movable((X @ a + namespace(X).sum((X @ C) * X, axis=1))[:, None])
 
     def kernel_cotangents(self, z: Any, eta: float, separation: float) -> np.ndarray:
-        """∂κ/∂C and below it ∂κ/∂a, (D + 1, D), for z = a·x + xᵀCx."""
+        """Return ∂κ/∂C with ∂κ/∂a as its last row, (D + 1, D), for z = a·x + xᵀCx."""
         X, bar = self._flat(), self.cotangent(arrived(z)[:, 0], eta, separation)
         squares = namespace(X).matrix_transpose(X * bar[:, None]) @ X
         return np.concatenate([to_host(squares), to_host(bar @ X)[None]])
@@ -130,23 +131,24 @@ class Design:
         return namespace(self.X).reshape(self.X, (self.X.shape[0], -1))
 
     def in_precision(self, single: bool) -> Any:
-        """The series, in single precision if ``single``."""
+        """Return the series, in single precision if ``single``."""
         xp = namespace(self.X)
         return xp.astype(self.X, xp.float32) if single else self.X
 
     def norms(self, single: bool) -> np.ndarray:
-        """Squared norms of the series, as a system sees them."""
+        """Return the squared norms of the series in the precision that a system sees."""
         X = to_host(self.in_precision(single)).astype(np.float64, copy=False)
         return np.einsum("nck,nck->n", X, X)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Some of the series, on the host."""
+        """Return some of the series, on the host."""
         return to_host(namespace(self.X).take(self.X, like(rows, self.X), axis=0))
 
     def states(self, kernels: KernelsOfAll, *, keep: bool) -> Any:
-        """States of the series from the kernels of all outputs.
+        """Return the states of the series from the kernels of all outputs.
 
-        With ``keep``, small products of the series are kept between evaluations.
+        With ``keep``, products of the series are kept between evaluations if they are
+        small.
         """
         steps = kernels.read_steps
         n_cases, *shape = self.X.shape
@@ -159,7 +161,7 @@ class Design:
     def moment_map(
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
-        """M(u) and Σ(u) as functions of u, in single precision if ``single``."""
+        """Return M(u) and Σ(u) as functions of u, in single precision if ``single``."""
         alone = WeightedSeries(Chunks.of_array(self.X), [self])
         return alone.moment_map(system, single=single)
 
@@ -169,7 +171,7 @@ def _design(X: Any, first: np.ndarray, second: np.ndarray) -> Design:
 
 
 class WeightedSeries:
-    """Weighted series in chunks: one `Design` per chunk, which stays where it is made."""
+    """Weighted series in chunks; the `Design` of each chunk stays where it is made."""
 
     def __init__(self, chunks: Chunks, designs: list[Any]) -> None:
         self.chunks, self.designs = chunks, designs
@@ -183,7 +185,7 @@ class WeightedSeries:
         centre: np.ndarray,
         scale: float,
     ) -> WeightedSeries:
-        """Series that enter the network as (x − centre) · scale, weighted by a `Design`."""
+        """Make weighted series that enter the network as (x − centre) · scale."""
         lists = chunks.series, chunks.firsts, chunks.split(first), chunks.split(second)
         made = chunks.each(_design_of_chunk, lists, centre, scale, chunks.device)
         return cls(chunks, chunks.keep(made, 8.0 * np.prod(chunks.shape)))
@@ -191,7 +193,7 @@ class WeightedSeries:
     def moment_map(
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
-        """M(u) and Σ(u) as functions of u, in single precision if ``single``."""
+        """Return M(u) and Σ(u) as functions of u, in single precision if ``single``."""
         if isinstance(system, IntegratedSystem):
             return IntegratedMap(self, system, single)
         chunks = self.chunks
@@ -199,7 +201,8 @@ class WeightedSeries:
         if isinstance(system, QuadraticSystem) and system.prefers_kernels(
             *chunks.shape[:2]
         ):
-            # Products with themselves are larger than the series: keep them in memory only.
+            # Products of the series are larger than the series: keep them only if the
+            # series are in memory.
             way = _ByKernels(system, keep=chunks.in_memory)
         shared = chunks.share(way)
         return lambda u: StateMoments(self, shared, u, system.n_outputs)
@@ -207,7 +210,7 @@ class WeightedSeries:
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+        """Return κ of the predictor a·x + xᵀCx, ∂κ/∂a and ∂κ/∂C."""
         chunks = self.chunks
         z = chunks.each(Design.decision_values, (self.designs,), chunks.share((a, C)))
         lists = self.designs, chunks.keep(z, 8.0 * chunks.shape[0])
@@ -223,7 +226,8 @@ class WeightedSeries:
 class StateMoments:
     """`Moments` of weighted series at one u.
 
-    ``way`` maps series to states and gradients back, as returned by `Chunks.share`.
+    ``way``, as returned by `Chunks.share`, maps series to states and carries gradients
+    back.
     """
 
     def __init__(
@@ -239,7 +243,7 @@ class StateMoments:
         self.M, self.Sigma = found.mean, (Sigma + Sigma.T) / 2
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v."""
+        """Return ∂κ/∂u at fixed v."""
         chunks, lists = self._series.chunks, (self._series.designs, self._states)
         fixed = self._way, self._u, v
         parts = chunks.each(_back, lists, *fixed, eta, float(v @ self.M))
@@ -247,10 +251,10 @@ class StateMoments:
 
 
 class IntegratedMap:
-    """Moments through an integrated system, as a function of u.
+    """The moments of the states of an integrated system, as a function of u.
 
-    It chooses the number of sub-steps, on the same series as if all were in memory, and
-    passes it to the chunks.
+    The map chooses the number of sub-steps and passes it to the chunks. It bases the choice
+    on the same series as if all series were in memory.
     """
 
     def __init__(
@@ -261,7 +265,7 @@ class IntegratedMap:
 
     @cached_property
     def _looked_at(self) -> tuple[np.ndarray, Any]:
-        """Positions of the series for choosing sub-steps, and these series prepared."""
+        """Positions of the series that decide the number of sub-steps, and these series."""
         chunks, designs = self._series.chunks, self._series.designs
         if chunks.in_memory:
             X = designs[0].in_precision(self._single)
@@ -282,7 +286,7 @@ class IntegratedMap:
         return self._shared[1]
 
     def __call__(self, u: np.ndarray) -> StateMoments:
-        """Moments at one projection."""
+        """Return the moments at one projection."""
         if self._looked_at[1].n_sub is None:
             self.settle(u)
         n_outputs = self._system.n_outputs
@@ -304,9 +308,9 @@ class IntegratedMap:
 
 
 class _ByStates:
-    """States and gradients through the methods of every system, with ``options`` for both.
+    """States and gradients by the methods that every system has; both take ``options``.
 
-    `back` is added up over the chunks; `finish` turns the sum into ∂κ/∂u.
+    The results of `back` are added up over the chunks; `finish` turns the sum into ∂κ/∂u.
     """
 
     def __init__(self, system: System, *, single: bool = False, **options: Any) -> None:
@@ -328,7 +332,7 @@ class _ByStates:
 
 
 class _ByWalk(_ByStates):
-    """Series in memory: one walk serves both directions."""
+    """States and gradients of series in memory, both from one walk."""
 
     def __init__(self, prepared: Any) -> None:
         self._prepared, self._latest = prepared, _Latest()
@@ -348,7 +352,7 @@ class _ByWalk(_ByStates):
 
 
 class _ByKernels:
-    """Kernels of all outputs, computed once per u in each process with chunks."""
+    """States and gradients from kernels of all outputs, made once per u and process."""
 
     def __init__(self, system: QuadraticSystem, keep: bool = False) -> None:
         self._system, self._keep = system, keep
@@ -358,7 +362,7 @@ class _ByKernels:
         return _ByKernels, (self._system,)
 
     def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
-        with self._lock:  # the threads of a worker share them
+        with self._lock:  # the threads of a worker share the kernels
             return self._latest.get(u, lambda u: self._system.kernels_of_all(u, reference))
 
     def states(self, design: Design, u: np.ndarray) -> Any:
@@ -376,7 +380,7 @@ class _ByKernels:
         return self._at(u).pull(v, a_bar, C_bar)
 
 
-# These functions run where a chunk is.
+# These functions run in the process that holds the chunk.
 
 
 def _design_of_chunk(
@@ -390,7 +394,7 @@ def _design_of_chunk(
 def _states(design: Design, position: int, way: Any, u: np.ndarray) -> Any:
     try:
         return movable(way.states(design, u))
-    except Divergence as error:  # numbered as by the caller
+    except Divergence as error:  # number the series as the caller does
         raise Divergence(error.step, error.series + position) from None
 
 

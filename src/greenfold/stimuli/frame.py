@@ -1,7 +1,8 @@
 """One class against the rest: coordinates and moments of the comparison.
 
-A two-class problem has one comparison, a problem of more classes one per class, each with
-its own origin and scale. The classes are given as series, in chunks, or as a stream.
+A problem with two classes has one comparison. A problem with more classes has one per
+class, each with its own origin and scale. The classes are given as series in memory, in
+chunks or as a stream.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .base import Series, Stimuli
 from .chunks import Chunks
 from .samples import SampleStimuli
 
-#: Number of series that a stream keeps; each class gets its share, and at least a few.
+#: Number of series that a stream keeps, in equal shares per class, and smallest share.
 SIZE = 1000
 _FEWEST = 20
 
@@ -64,7 +65,7 @@ class Frame(Shown):
         parts: Sequence[ClassMoments],
         *coordinates: Any,
     ) -> Frame:
-        """The same frame with the series; ``coordinates`` as in `SampleStimuli.settled`."""
+        """Return this frame with series; ``coordinates`` as in `SampleStimuli.settled`."""
         signs, share = np.where(positive, 1, -1), weights / weights.sum()
         given = self.stimuli, chunks, signs, share, parts
         return replace(self, stimuli=SampleStimuli.settled(*given, *coordinates))
@@ -78,11 +79,11 @@ def frames_of(
     compared: Iterable[int],
     scaling: float | None,
 ) -> list[Frame]:
-    """Frames of the ``compared`` classes, each against the rest, from the series.
+    """Return frames of the ``compared`` classes, each against the rest, from series.
 
-    ``codes`` (n_cases,) are the classes 0, 1, …, ``weights`` the positive weights of the
-    series and ``class_weights`` factors for whole classes. ``scaling`` is the ‖μ‖ wanted;
-    None keeps the unit of the series.
+    ``codes`` (n_cases,) are the classes 0, 1, …; ``weights`` are the positive weights of
+    the series, and ``class_weights`` are factors for whole classes. ``scaling`` is the
+    wanted ‖μ‖; None keeps the unit of the series.
     """
     members = [np.flatnonzero(codes == c) for c in range(len(class_weights))]
     each = None if (weights == 1).all() else weights
@@ -107,10 +108,10 @@ def frames_of(
 def frame_with_series(
     series: Series, positive: np.ndarray, weights: np.ndarray, scaling: float | None
 ) -> Frame:
-    """Frame of one class that keeps the series, for a non-linear system.
+    """Return the frame of one class with its series, for a non-linear system.
 
     ``weights`` (n_cases,) include the class weights, so states have the moments of the
-    weighted series. ``positive`` marks the class; both sides must occur.
+    weighted series. ``positive`` marks the class; the class and the rest must both occur.
     """
     groups = _sides(positive, weights)
     centre = _halfway(series, groups)
@@ -134,10 +135,10 @@ def frame_in_chunks(
     scaling: float | None,
     exponent: int = 0,
 ) -> Frame:
-    """`frame_with_series` of class ``c`` for series in chunks, all of one length.
+    """Return the `frame_with_series` of class ``c`` for series of one length in chunks.
 
-    ``moments`` are those of all classes. They and the frame belong to the series divided by
-    2 to the power ``exponent``.
+    ``moments`` are those of all classes. The moments and the frame belong to the series
+    divided by 2 to the power ``exponent``.
     """
     weighted = [
         ClassMoments(part.count * w, part.mean, part.scatter * w)
@@ -164,7 +165,7 @@ def frame_of_classes(
     shape: tuple[int, int],
     scaling: float | None,
 ) -> Frame:
-    """Frame of class ``c`` against the rest, from the moments of all, not centred."""
+    """Return the frame of class ``c`` against the rest, from uncentred class moments."""
     share, means, covariances = _two_sides(moments, c, class_weights)
     centre = ((means[0] + means[1]) / 2).reshape(shape)
     moved = [mean - centre.ravel() for mean in means]
@@ -178,11 +179,11 @@ def _sides(positive: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
 def _two_sides(
     moments: Sequence[ClassMoments], c: int, class_weights: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
-    """Share, mean and covariance of the rest and of class ``c``."""
+    """Return share, mean and covariance of the rest and of class ``c``."""
     prior = np.array([part.count for part in moments]) * class_weights
     seen = np.flatnonzero(prior > 0)
     sides = [seen[seen != c], seen[seen == c]]
-    # Until a side has been seen, it is taken to equal the other one.
+    # A side that has not been seen yet is taken to equal the other side.
     sides = [side if len(side) else sides[1 - i] for i, side in enumerate(sides)]
     share = np.array([prior[side].sum() for side in sides])
     found = [_mixture([moments[k] for k in side], prior[side]) for side in sides]
@@ -191,11 +192,11 @@ def _two_sides(
 
 
 def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Mean and covariance of several classes together.
+    """Return mean and covariance of several classes together.
 
-    Class weights affect the mean and the distances between class means. Inside a class,
-    every series has its own weight only: otherwise a rare class of large weight would fill
-    the covariance with the few directions in which its series happen to differ.
+    Class weights affect the mean and the distances between class means, but not the
+    covariance inside a class. Otherwise, a rare class of large weight would fill the
+    covariance with the few directions in which its series happen to differ.
     """
     share = prior / prior.sum()
     mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
@@ -208,15 +209,15 @@ def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarr
 
 
 def _halfway(series: Series, groups: list[np.ndarray]) -> np.ndarray:
-    """Midpoint of the two means, per step over the series that have begun."""
+    """Return the midpoint of the two means, per step over the series that have begun."""
     total = [np.tensordot(w, series.values, axes=1) for w in groups]
     if series.present is None:
         means = [t / w.sum() for t, w in zip(total, groups, strict=True)]
         return (means[0] + means[1]) / 2
     begun = [w @ series.present for w in groups]
     middle = np.zeros(series.values.shape[1:])
-    # Where only one side has begun, its mean is the centre: the length of a series is all
-    # that could be learned there.
+    # At a step at which only one side has begun, its mean is the centre: such a step could
+    # teach nothing but the length of the series.
     sides = np.sum([b > 0 for b in begun], axis=0)
     for t, b in zip(total, begun, strict=True):
         middle += np.divide(t, b * sides, out=np.zeros_like(t), where=b > 0)
@@ -229,7 +230,7 @@ def _frame_of_parts(
     parts: Sequence[ClassMoments],
     scaling: float | None,
 ) -> Frame:
-    """Frame from the moments of both sides, around the centre."""
+    """Return the frame from the moments of both sides around the centre."""
     means, covariances = ([getattr(p, n) for p in parts] for n in ("mean", "covariance"))
     return _frame(centre, share / share.sum(), means, covariances, scaling)
 
@@ -245,7 +246,7 @@ def _frame(
     if scaling is not None:
         distance = float(np.linalg.norm(means[1] - means[0])) / 2
         spread = float(np.sqrt(max(sum(map(trace, covariances)), 0.0)))
-        # Means that coincide up to rounding set no scale; take the spread.
+        # Means that coincide up to rounding set no scale; use the spread instead.
         if distance <= 1e-12 * max(spread, float(np.abs(centre).max())):
             distance = spread
         scale = scaling / distance if distance > 0 else 1.0
@@ -258,13 +259,13 @@ def _frame(
 
 @dataclass(frozen=True, eq=False)
 class StreamSample:
-    """A sample of the series of a stream, drawn evenly from each class as it grows.
+    """A sample of the series of a growing stream, uniform within each class.
 
-    The key of a series is a hash of its values in any unit, and each class keeps the series
-    with the smallest keys: at any time a uniform sample of its distinct series, whatever
-    their order. Copies count as one series with their total weight. Classes have equal
-    places, so that a rare class is not lost. ``seen`` counts the series of each class, kept
-    or not; ``seed`` seeds the hash.
+    The key of a series is a hash of its values; a factor of two does not change it. Each
+    class keeps the series with the smallest keys, so at any time it holds a uniform sample
+    of its distinct series, whatever their order. Copies count as one series with their
+    total weight. All classes have the same number of places, so a rare class is not lost.
+    ``seen`` counts the series of each class, kept or not; ``seed`` seeds the hash.
     """
 
     values: np.ndarray  # (n_kept, n_channels, n_steps)
@@ -276,7 +277,7 @@ class StreamSample:
 
     @classmethod
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> StreamSample:
-        """The sample before the first series."""
+        """Return the sample before the first series."""
         none, codes = np.zeros(0), np.zeros(0, dtype=int)
         seen = np.zeros(n_classes, dtype=int)
         return cls(np.zeros((0, *shape)), codes, none, none, seen, seed)
@@ -287,7 +288,7 @@ class StreamSample:
         return len(self.codes) == self.seen.sum()
 
     def add(self, values: Any, codes: np.ndarray, weights: np.ndarray) -> StreamSample:
-        """The sample after another batch."""
+        """Return the sample after another batch."""
         own = np.asarray(values, dtype=np.float64)
         unit = exponents(own, (1, 2))[:, None, None]
         keys = content_hashes(np.ldexp(own, -unit), self.seed) / 2.0**64
@@ -295,7 +296,7 @@ class StreamSample:
         return self.merge(StreamSample(values, codes, weights, keys, seen, self.seed))
 
     def merge(self, other: StreamSample) -> StreamSample:
-        """The sample of both streams, this one first."""
+        """Return the sample of both streams, with this stream first."""
         values, codes, weights, keys = (
             np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("values", "codes", "weights", "keys")
@@ -315,23 +316,23 @@ class StreamSample:
         return StreamSample(*rows, self.seen + other.seen, self.seed)
 
     def standing_for(self, totals: np.ndarray) -> np.ndarray:
-        """Weights that make the sample represent classes of these total weights."""
+        """Return weights with which the sample represents classes of weights ``totals``."""
         kept = np.bincount(self.codes, self.weights, minlength=len(self.seen))
         return self.weights * (totals / np.maximum(kept, np.finfo(float).tiny))[self.codes]
 
 
 @dataclass(eq=False)
 class ClassStream:
-    """Moments of each class and a sample of the series, batch by batch."""
+    """Class moments and a sample of the series, updated batch by batch."""
 
     moments: list[ClassMoments]
     sample: StreamSample
-    #: The number of series at the last choice of η; 0 before.
+    #: Number of series at the last choice of η; 0 before the first choice.
     chosen_at: int = 0
 
     @classmethod
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:
-        """The stream before the first series; ``shape`` is (n_channels, n_steps)."""
+        """Return the stream before the first series; ``shape`` is (n_channels, n_steps)."""
         size = shape[0] * shape[1]
         moments = [ClassMoments.empty(size) for _ in range(n_classes)]
         return cls(moments, StreamSample.empty(n_classes, shape, seed))
@@ -343,7 +344,7 @@ class ClassStream:
 
     @property
     def counts(self) -> np.ndarray:
-        """Weight of the series of each class so far; their number, if unweighted."""
+        """Total weight of the series of each class so far; their number if unweighted."""
         return np.array([part.count for part in self.moments])
 
     @property
@@ -361,18 +362,18 @@ class ClassStream:
         self.sample = self.sample.add(series.values, codes, weights)
 
     def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
-        """The series of the sample, their classes, and weights to represent all."""
+        """Return the sampled series, their classes, and weights that represent all."""
         sample = self.sample
         return Series(sample.values), sample.codes, sample.standing_for(self.counts)
 
     def frame(self, c: int, class_weights: np.ndarray, scaling: float | None) -> Frame:
-        """Frame of class ``c`` against the rest."""
+        """Return the frame of class ``c`` against the rest."""
         return frame_of_classes(self.moments, c, class_weights, self.shape, scaling)
 
     def clouds(
         self, rows: np.ndarray, origin: np.ndarray, class_weights: np.ndarray
     ) -> Clouds:
-        """Clouds of the readout values ``rows @ x − origin``, rows (n_readouts, D)."""
+        """Return clouds of readout values ``rows @ x − origin``, rows (n_readouts, D)."""
         scatter = np.sum([rows @ part.scatter @ rows.T for part in self.moments], axis=0)
         means = np.stack([rows @ part.mean - origin for part in self.moments])
         return Clouds.of_scatter(means, scatter, self.counts, class_weights)
@@ -382,7 +383,7 @@ def _taken_moments(part: ClassMoments) -> dict[str, Any]:
     taken = {"count": part.count, "mean": part.mean, "factor": None, "scatter": None}
     if isinstance(part.scatter, Factored):
         return {**taken, "factor": part.scatter.factor}
-    # Symmetric: save one half.
+    # The scatter is symmetric: one triangle is enough.
     return {**taken, "scatter": part.scatter[np.triu_indices(len(part.mean))]}
 
 
@@ -400,7 +401,7 @@ def _made_moments(
 
 
 def _taken_stream(stream: ClassStream) -> dict[str, Any]:
-    # The moments of a complete sample are computed again from it.
+    # A complete sample is enough to compute its moments again.
     moments = None if stream.sample.is_whole else stream.moments
     return {"sample": stream.sample, "moments": moments, "chosen_at": stream.chosen_at}
 

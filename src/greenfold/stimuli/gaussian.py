@@ -23,13 +23,13 @@ from .design import Design, Moments
 _MAX_POINTS = 6000
 #: Default number of series drawn per class if the moments have no closed form.
 _N_DRAWS = 5000
-#: Seed of the series that judge the result; the fit uses another.
+#: Seed of the fresh series that test a result; the fit uses another seed.
 _FRESH_SEED = 1
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class GaussianStimuli(Stimuli):
-    """Classes N(±μ, ψ ± χ) (paper, equation 7, `Gaussian_distribution_input`).
+    """Two classes N(±μ, ψ ± χ) (paper, equation 7, `Gaussian_distribution_input`).
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class GaussianStimuli(Stimuli):
         Half the difference of the class covariances; zero by default. Linear networks
         ignore it.
     n_draws : int
-        Number of series that represent each class if a system has no closed moments, such
-        as the integrated network (`Dynamics`). They are drawn in pairs around the mean with
-        exactly the covariance of the class, so M is exact up to the cubic part of the
-        states. With too few series, the fit overestimates κ: compare
+        Number of series drawn per class for a system whose moments have no closed form,
+        such as the integrated network (`Dynamics`). The series come in pairs around the
+        class mean and have exactly the class covariance, so M is exact up to the cubic part
+        of the states. With too few series, the fit overestimates κ; compare with
         `Projections.fresh_margin`.
     """
 
@@ -57,7 +57,7 @@ class GaussianStimuli(Stimuli):
         mean = check.host_array(mu, "mu", ndim=(1, 2))
         n_channels = 1 if mean.ndim == 1 else mean.shape[0]
         size = mean.size
-        # A covariance computed in single precision is positive up to its rounding.
+        # Rounding in single precision can make eigenvalues slightly negative.
         single = any(
             str(getattr(given, "dtype", "")).endswith("float32") for given in (psi, chi)
         )
@@ -129,7 +129,7 @@ class GaussianStimuli(Stimuli):
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of a·x + xᵀCx in closed form, with ∂κ/∂a and ∂κ/∂C."""
+        """Return κ of a·x + xᵀCx in closed form, with ∂κ/∂a and ∂κ/∂C."""
         laws = self._laws
         values = [m @ a + m @ C @ m + np.vdot(C, S) for _, m, S in laws]
         half = sum(values) / 2
@@ -153,19 +153,19 @@ class GaussianStimuli(Stimuli):
         return [(sign, sign * self.mu, self.psi + sign * self.chi) for sign in (1, -1)]
 
     def points(self, degree: int | None, n_series: int) -> Design:
-        """An exact integration rule if it is small; otherwise draws."""
+        """Return an exact integration rule if it is small, and random draws otherwise."""
         if degree is not None:
             with suppress(MemoryError):
                 return self._exact_design(degree)
         return self._equal(*self.sample(n_series // 2, rng=0))
 
     def _exact_design(self, degree: int) -> Design:
-        """Points and weights that integrate the moments of the classes exactly.
+        """Return points and weights that integrate the moments of the classes exactly.
 
-        States are polynomials of the stimulus of a ``degree``. Least squares gives their
+        States are polynomials of ``degree`` in the stimulus. Least squares gives their
         coefficients in normalised Hermite polynomials from their values at enough points.
-        In that basis, the mean is the first coefficient and the second moment the sum of
-        squares. No sampling error remains, only rounding.
+        In that basis, the mean is the first coefficient and the second moment is the sum of
+        squares. The result has no sampling error, only rounding errors.
         """
         size = len(self.mu)
         n_points = 3 * comb(size + degree, degree)
@@ -183,7 +183,7 @@ class GaussianStimuli(Stimuli):
         return Design(X.reshape(-1, self.n_channels, self.n_steps), first, second)
 
     def _equal(self, X: np.ndarray, signs: np.ndarray) -> Design:
-        """Labelled series of equal weight."""
+        """Return a design of labelled series with equal weights."""
         weights = np.full(len(X), 1 / len(X))
         shaped = X.reshape(-1, self.n_channels, self.n_steps)
         return Design(shaped, weights * signs, weights)
@@ -204,7 +204,7 @@ class GaussianStimuli(Stimuli):
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """A map with fewer draws, or with all of them."""
+        """Return a `moment_map` that uses at most about ``n_series`` draws."""
         if system.degree is not None:
             return self.moment_map(system)
         fewer = n_series < 2 * self.n_draws
@@ -222,7 +222,7 @@ class GaussianStimuli(Stimuli):
         for _, mean, covariance in self._laws:
             z = rng.standard_normal((half, size))
             if half > size:
-                # This makes their second moment the identity.
+                # Whiten the draws: their second moment becomes the identity.
                 z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
             spread = z @ _root(covariance).T
             halves += [mean + spread, mean - spread]
@@ -231,10 +231,10 @@ class GaussianStimuli(Stimuli):
     def fresh_margin(
         self, system: System, u: Any, v: Any, eta: float
     ) -> tuple[float, float] | None:
-        """κ on ``n_draws`` independent series per class, and its standard error.
+        """Return κ on ``n_draws`` independent series per class, and its standard error.
 
-        None if the moments are closed and nothing was drawn. If the system diverges for one
-        of the series, κ is −∞ and its error NaN.
+        Return None if the moments have a closed form, so nothing was drawn. If the system
+        diverges for one of the series, κ is −∞ and its error is NaN.
         """
         if system.is_linear or system.degree is not None:
             return None
@@ -248,8 +248,8 @@ class GaussianStimuli(Stimuli):
         z = signs * (Y @ check.readout_vector(v, system.n_outputs))
         off = z - z.mean()
         kappa = z.mean() - 0.5 * eta * (off**2).mean()
-        # The contribution of one series to κ. The classes are drawn separately, so only the
-        # scatter within each counts.
+        # Contribution of each series to κ. The classes are drawn separately, so only the
+        # scatter within a class counts.
         parts = (off - 0.5 * eta * off**2).reshape(2, -1)
         error = np.sqrt(parts.var(axis=1, ddof=1).sum() / (4 * self.n_draws))
         return float(kappa), float(error)
@@ -263,8 +263,8 @@ class GaussianMoments:
         E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
         cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
 
-    with the stimulus moments up to the fourth inside. The two classes, with weight ½ each,
-    make M and Σ of the labelled states; Σ keeps its O(α²) part and is positive
+    which include stimulus moments up to the fourth. M and Σ of the labelled states combine
+    the two classes with weight ½ each. Σ keeps its O(α²) part and is positive
     semi-definite.
     """
 
@@ -293,14 +293,14 @@ class GaussianMoments:
         self.Sigma = (Sigma + Sigma.T) / 2
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v, through the collapsed kernels a and C."""
+        """Return ∂κ/∂u at fixed v, through the collapsed kernels a and C."""
         _, a_bar, C_bar = self._stimuli.kernel_margin(self._a @ v, self._C @ v, eta)
         shape = self._shape
         return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
 
 
 def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
-    """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
+    """Return orthonormal Hermite polynomials up to total ``degree``, (points, basis)."""
     n, size = points.shape
     one = [eval_hermitenorm(k, points) / factorial(k) ** 0.5 for k in range(degree + 1)]
     columns = []
@@ -314,7 +314,7 @@ def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """R with R Rᵀ = covariance."""
+    """Return R with R Rᵀ = covariance."""
     values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.clip(values, 0, None))
 

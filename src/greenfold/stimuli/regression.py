@@ -15,9 +15,9 @@ from .base import match_steps
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionTask(Shown):
-    """Targets to read from a system by ridge regression.
+    """A task to read targets from a system by ridge regression.
 
-    Make one with `from_series` (an input series and target series, sample by sample),
+    Make a task with `from_series` (an input series and target series, sample by sample),
     `from_cases` (one value per series) or `memory` (recall the input some steps ago, in
     closed form). The readout of target j sees the window x of the last n_steps samples
     through the kernel a_j; the linear problem needs only covariances.
@@ -31,13 +31,14 @@ class RegressionTask(Shown):
     variance : ndarray (n_targets,)
         Variance of each target.
     ridge : float
-        Penalty λ on ‖v_j‖²: the variance of independent readout noise on each state.
+        Penalty λ on ‖v_j‖²; it equals the variance of independent readout noise on each
+        state.
     n_channels, n_steps : int
     mean, offset : ndarray
         Means of x (n_channels · n_steps,) and of the targets (n_targets,).
     X, y : ndarray or None
-        Windows (n_cases, n_channels, n_steps) and targets (n_cases, n_targets), for
-        non-linear systems.
+        Windows (n_cases, n_channels, n_steps) and targets (n_cases, n_targets); only
+        non-linear systems need them.
     """
 
     cross: np.ndarray
@@ -53,10 +54,10 @@ class RegressionTask(Shown):
 
     @classmethod
     def from_cases(cls, X: Any, y: Any, *, ridge: float = 1e-3) -> RegressionTask:
-        """Make a task from series and one value, or several, per series.
+        """Make a task from series with one or more target values each.
 
-        ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps), ``y`` (n_cases,) or
-        (n_cases, n_targets). ``ridge`` is λ > 0, in the squared unit of the states.
+        ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps); ``y`` is (n_cases,)
+        or (n_cases, n_targets). ``ridge`` is λ > 0, in the squared unit of the states.
         """
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
@@ -64,12 +65,12 @@ class RegressionTask(Shown):
         wanted = f"have one entry for each of the {len(series)} series"
         check.must(len(targets) == len(series), "y", wanted, len(targets))
         check.must(len(series) > 1, "X", "hold at least two series", len(series))
-        # A bound takes squares of squares of the series.
+        # One of the bounds uses fourth powers of the series.
         for name, values, most in (("X", series, 1e70), ("y", targets, 1e140)):
             largest = float(np.abs(values).max())
             square = f"`{name}` holds values of size {largest:.3g}, whose squares leave"
             fits = largest == 0 or 1e-140 < largest < most
-            check.require(fits, f"{square} floating point; rescale them.")
+            check.require(fits, f"{square} the range of floats; rescale them.")
         flat = series.reshape(len(series), -1)
         mean, offset = flat.mean(0), targets.mean(0)
         x, t = flat - mean, targets - offset
@@ -92,9 +93,9 @@ class RegressionTask(Shown):
     ) -> RegressionTask:
         """Make a task from an input series and target series, sample by sample.
 
-        ``x`` is (n_samples,) or (n_samples, n_channels), ``y`` (n_samples,) or (n_samples,
-        n_targets) at the end of each step. ``n_steps`` is the window that the system sees
-        before each readout, as long as its memory.
+        ``x`` is (n_samples,) or (n_samples, n_channels). ``y``, at the end of each step, is
+        (n_samples,) or (n_samples, n_targets). ``n_steps`` is the length of the window that
+        the system sees before each readout; it should be as long as the system's memory.
         """
         series = check.host_array(x, "x", ndim=(1, 2))
         series = series.reshape(len(series), -1)
@@ -109,9 +110,10 @@ class RegressionTask(Shown):
 
     @classmethod
     def memory(cls, delays: Any, n_steps: int, *, ridge: float = 1e-3) -> RegressionTask:
-        """Recall white input of unit variance some steps ago, in closed form.
+        """Make the task to recall white input of some steps ago, in closed form.
 
-        ``delays`` are whole numbers below n_steps; 0 is the step before the readout.
+        The input has unit variance. ``delays`` are whole numbers below n_steps; 0 is the
+        step before the readout.
         """
         steps = np.atleast_1d(np.asarray(delays))
         n_steps = check.count(n_steps, "n_steps")
@@ -145,7 +147,7 @@ class RegressionTask(Shown):
         series = check.stimuli(X, self.n_steps)
         u = check.input_projection(found.u, system.n_inputs, self.n_channels)
         shape = 1, self.n_channels, self.n_steps
-        # A readout is fitted to centred windows; the network itself to the given ones.
+        # Linear systems are fitted to centred windows, others to the windows as given.
         mean = self.mean.reshape(shape)
         if system.is_linear:
             return to_host(system.states(to_host(series) - mean, u)) @ found.V + self.offset
@@ -162,5 +164,5 @@ class RegressionTask(Shown):
         }
 
     def match(self, system: Any) -> None:
-        """Refuse a system made for another number of steps."""
+        """Raise an error if the system was made for another number of steps."""
         match_steps("task", self.n_steps, system)

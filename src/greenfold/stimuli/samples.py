@@ -20,7 +20,7 @@ from .design import Design, Moments, WeightedSeries
 
 
 class Normalization(TypedDict, total=False):
-    """How classes are weighted, centred and scaled; see `SampleStimuli`."""
+    """Options for weighting, centring and scaling the classes; see `SampleStimuli`."""
 
     class_weight: Any
     normalize: str | None
@@ -31,29 +31,31 @@ class Normalization(TypedDict, total=False):
 class SampleStimuli(Stimuli):
     """Labelled series, centred and scaled as in the paper.
 
-    Make one from arrays, ``SampleStimuli(X, labels)``, from a stream,
-    `SampleStimuli.from_batches`, or from a dask array, `SampleStimuli.from_dask`.
+    Make stimuli from arrays with ``SampleStimuli(X, labels)``, from a stream with
+    `SampleStimuli.from_batches`, or from a dask array with `SampleStimuli.from_dask`.
     `SampleStimuli.merge` joins stimuli whose moments were accumulated separately.
 
     Parameters
     ----------
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        An array of NumPy, PyTorch or CuPy. A source that can be sliced is read in chunks
-        whenever it is needed, in bounded memory: a memory map, an HDF5 data set
-        (``h5py.Dataset``), a Zarr array or the result of `greenfold.datasets.open_series`.
+        A NumPy, PyTorch or CuPy array, or a source that can be sliced: a memory map, an
+        HDF5 data set (``h5py.Dataset``), a Zarr array or the result of
+        `greenfold.datasets.open_series`. Such a source is read in chunks whenever it is
+        needed, in bounded memory.
     labels : array_like (n_cases,)
-        Two different values of any kind; the larger one (by sorting) is ζ = +1.
+        Labels with two different values of any type; the larger value (by sorting) is
+        ζ = +1.
     class_weight : {"balanced", None} or dict
         "balanced" gives both classes the weight ½, None gives every series the same weight,
-        a dict gives each label its weight.
+        and a dict maps each label to its weight.
     normalize : {"paper", None}
         "paper" moves the origin to the midpoint of the class means and scales ‖μ‖ to
         ``length``; None keeps the series as they are.
     length : float
         ‖μ‖ after normalisation.
     classes : array_like (2,), optional
-        Both labels, where the series may be of one class only: one site of several, whose
-        moments you `merge`.
+        Both labels. Pass them if the series may belong to a single class, for example at
+        one of several sites whose moments you `merge`.
 
     Attributes
     ----------
@@ -109,24 +111,27 @@ class SampleStimuli(Stimuli):
     ) -> SampleStimuli:
         """Make stimuli whose series stay in the chunks of a dask array.
 
-        The linear order takes one pass: moments are added up where the chunks are, and only
-        moments are sent. Beyond it, the workers keep the chunks; every evaluation sends u
-        and v and gets sums back. The chunks of a lost worker are computed again. The result
-        equals that of `SampleStimuli` in memory, up to rounding.
+        At linear order, one pass over the data is enough: each worker adds up the moments
+        of its chunks and sends only moments. Beyond linear order, the workers keep the
+        chunks, and every evaluation sends u and v to them and gets sums back. If a worker
+        is lost, its chunks are computed again. Up to rounding, the result equals that of
+        `SampleStimuli` in memory.
 
         Parameters
         ----------
         X : dask array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
             Chunks may have any size, but the sizes must be known.
         y : array_like or dask array (n_cases,)
-            Labels, in any chunks; they are brought into memory.
+            Labels, in any chunks; they are loaded into memory.
         client : distributed.Client, optional
-            By default the client in use. Without one, dask's local scheduler does the work
-            and makes the chunks again at every evaluation, unless ``X`` is persisted.
+            The client in use by default. Without a client, dask's local scheduler does the
+            work; it computes the chunks again at every evaluation unless ``X`` is
+            persisted.
         device : str
-            Where a worker processes its chunks beyond the linear order: "cuda" for its GPU
-            (with PyTorch). Chunks that are CuPy arrays stay on their GPU.
+            Device on which a worker processes its chunks beyond the linear order: "cuda"
+            for its GPU (with PyTorch). Chunks that are CuPy arrays stay on their GPU.
         classes : array_like (2,), optional
+            Both labels, as for `SampleStimuli`.
         **options
             ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
@@ -148,12 +153,12 @@ class SampleStimuli(Stimuli):
     def merge(
         cls, parts: Iterable[SampleStimuli], **options: Unpack[Normalization]
     ) -> SampleStimuli:
-        """Join stimuli whose moments were accumulated separately, from the moments alone.
+        """Merge stimuli whose moments were accumulated separately.
 
-        All parts have the same two labels and one shape; their normalisation may differ,
-        and a part made with ``classes`` may hold a single class. The result keeps no
-        series, so it serves the linear order only. ``options`` are ``class_weight``,
-        ``normalize`` and ``length`` of `SampleStimuli`.
+        All parts must have the same two labels and the same shape of series. Their
+        normalisation may differ, and a part made with ``classes`` may hold a single class.
+        The result keeps no series, so you can use it only at linear order. ``options`` are
+        ``class_weight``, ``normalize`` and ``length`` of `SampleStimuli`.
         """
         every = list(parts)
         fits = every and all(hasattr(one, "class_moments") for one in every)
@@ -180,8 +185,9 @@ class SampleStimuli(Stimuli):
     ) -> SampleStimuli:
         """Accumulate the moments in one pass over a stream, in bounded memory.
 
-        ``batches`` are pairs (X, labels) of any size, which need not contain both classes.
-        ``classes`` are as in `SampleStimuli`, ``options`` and the result as in `merge`.
+        ``batches`` yields pairs (X, labels) of any size; a pair need not contain both
+        classes. ``classes`` is as in `SampleStimuli`; ``options`` and the result are as in
+        `merge`.
         """
         found: dict[Any, ClassMoments] = {}
         shape: tuple[int, ...] | None = None
@@ -197,7 +203,7 @@ class SampleStimuli(Stimuli):
         if shape is None:
             raise ValueError("`batches` is empty: no series were given.")
         same = len({isinstance(label, str) for label in found}) == 1
-        check.must(same, "labels", "be of one kind", "text and numbers", TypeError)
+        check.must(same, "labels", "be of one type", "text and numbers", TypeError)
         known = _known_classes(np.array(sorted(found)), classes)
         empty = ClassMoments.empty(shape[0] * shape[1])
         moments = [found.get(label, empty) for label in known.tolist()]
@@ -214,10 +220,10 @@ class SampleStimuli(Stimuli):
         centre: np.ndarray | None = None,
         scale: float = 1.0,
     ) -> SampleStimuli:
-        """Make stimuli from series whose moments are known already.
+        """Make stimuli from series whose moments are already known.
 
-        The ``weights`` add to one; ``parts`` are the moments of ζ = −1 and +1. Without a
-        ``centre``, the series enter the network as they are.
+        The ``weights`` add to one; ``parts`` are the moments of the classes ζ = −1 and +1.
+        Without a ``centre``, the series enter the network as they are.
         """
         if centre is None:
             centre = np.zeros((moments.n_channels, moments.n_steps))
@@ -257,8 +263,8 @@ class SampleStimuli(Stimuli):
             spread = np.sqrt(max(trace(plus.covariance) + trace(minus.covariance), 0.0))
             check.require(
                 distance > 1e-13 * max(spread, np.abs(centre).max()),
-                "`normalize` = 'paper' scales by the distance of the class means, but they "
-                "coincide; pass normalize=None (the soft margin then depends on the "
+                "`normalize` = 'paper' scales by the distance between the class means, but "
+                "they coincide; pass normalize=None (the soft margin then depends on the "
                 "variance alone, or on the non-linearity).",
             )
             length = check.positive(length, "length")
@@ -273,10 +279,10 @@ class SampleStimuli(Stimuli):
         self._set(centre=centre.reshape(shape), scale=scale)
 
     def match(self, system: Any) -> None:
-        """Refuse a system for stimuli of another length, and stimuli of one class."""
+        """Raise an error if the number of steps differs or a class is missing."""
         super().match(system)
         only = self.classes.tolist()[self.class_share.argmax()]
-        alone = f"`stimuli` hold class {only!r} alone; merge them with those of the other."
+        alone = f"`stimuli` hold only class {only!r}; merge them with the other class."
         check.require(bool(self.class_share.all()), alone)
 
     def _facts(self) -> dict[str, Any]:
@@ -288,8 +294,8 @@ class SampleStimuli(Stimuli):
     def transform(self, X: Any) -> Any:
         """Transform new series like the training series: (x − centre) · scale.
 
-        ``X`` and the result are (n_cases, n_steps) or (n_cases, n_channels, n_steps), in
-        the same namespace.
+        ``X`` and the result are (n_cases, n_steps) or (n_cases, n_channels, n_steps), from
+        the same array library.
         """
         checked = check.stimuli(X, self.n_steps)
         fits = checked.shape[1] == self.n_channels
@@ -307,16 +313,16 @@ class SampleStimuli(Stimuli):
             advice = "make SampleStimuli(X, labels) from arrays for a non-linear order"
             raise ValueError(f"{gone}; {advice}.")
         if not self._chunks.in_memory:
-            apart = "the series of these stimuli are in chunks and are not brought into"
-            raise ValueError(f"{apart} memory; read what you need, and `transform` it.")
+            apart = "the series of these stimuli are in chunks and are not loaded into"
+            raise ValueError(f"{apart} memory; read a part and `transform` it.")
         return self.transform(self._chunks.series[0])
 
     @property
     def case_weights(self) -> np.ndarray:
-        """Weight of each series, adding to one."""
+        """Weight of each series; the weights add to one."""
         signs = self.signs
         if signs is None:
-            raise ValueError("stimuli from batches keep no series, so no weights either.")
+            raise ValueError("stimuli from batches keep no series and so have no weights.")
         if self._weights is not None:
             return self._weights
         counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
@@ -324,7 +330,7 @@ class SampleStimuli(Stimuli):
 
     @property
     def labelled_second_moment(self) -> np.ndarray:
-        """⟨ζ x xᵀ⟩ of the transformed series; it needs only their moments."""
+        """Second moment ⟨ζ x xᵀ⟩ of the transformed series, from the class moments."""
         total = np.zeros(self.psi.shape)
         moments = zip((-1, 1), self.class_share, self.class_moments, strict=True)
         for sign, share, part in moments:
@@ -349,13 +355,13 @@ class SampleStimuli(Stimuli):
         return WeightedSeries.of_chunks(self._chunks, *rule, self.centre, self.scale)
 
     def _resident(self) -> Any:
-        """The series on their GPU, or as an ndarray."""
+        """Return the series on their GPU, or as an ndarray."""
         return self.series if on_gpu(self.series) else to_host(self.series)
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of a·x + xᵀCx on the series, and ∂κ/∂a, ∂κ/∂C."""
+        """Return κ of a·x + xᵀCx on the series, ∂κ/∂a and ∂κ/∂C."""
         return self._weighted.kernel_margin(a, C, eta)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
@@ -369,13 +375,13 @@ class SampleStimuli(Stimuli):
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """A map with some of the series, chosen evenly from both classes."""
+        """Return a map that uses some of the series, chosen evenly from both classes."""
         whole = len(self.case_weights) <= n_series
         found = self._weighted if whole else self._some(n_series)
         return found.moment_map(system, single=single)
 
     def points(self, degree: int | None, n_series: int) -> Design:
-        """Series chosen evenly from both classes; the shares of the classes are kept."""
+        """Return series chosen evenly from both classes; the class shares are kept."""
         del degree
         some = self._some(n_series)
         return Design(to_host(some.X), some.first, some.second)
@@ -400,13 +406,14 @@ class SampleStimuli(Stimuli):
     def split(
         self, held_out: float, rng: np.random.Generator
     ) -> tuple[SampleStimuli, SampleStimuli]:
-        """Split into two stimuli: the second gets a share of the series of each class.
+        """Return stimuli without a share ``held_out`` of each class, and that share.
 
-        Both are in the coordinates of the first, which is normalised like these stimuli.
+        Both results use the coordinates of the first, which is normalised like these
+        stimuli.
         """
         if self.signs is None or self._chunks is None or not self._chunks.in_memory:
             gone = "these stimuli do not hold them"
-            needs = f"`held_out` = a share needs the series in memory, and {gone}"
+            needs = f"`held_out` as a share needs the series in memory, but {gone}"
             raise ValueError(f"{needs}; pass other stimuli to report on, or None.")
         sides: list[list[np.ndarray]] = [[], []]
         for sign in (-1, 1):
@@ -429,7 +436,7 @@ class SampleStimuli(Stimuli):
 
 
 def _known_classes(found: np.ndarray, told: Any) -> np.ndarray:
-    """Return the two classes that were told, or else found."""
+    """Return the two classes ``told``, or those found if ``told`` is None."""
     if told is None:
         return two_classes(found)
     known = two_classes(np.unique(np.asarray(told)))
@@ -443,7 +450,7 @@ def _last_length(X: Any) -> int:
     if shape is None:
         try:
             shape = np.shape(X)
-        except ValueError:  # ragged; `check.stimuli` says so
+        except ValueError:  # ragged; `check.stimuli` raises the error
             shape = (0,)
     return int(shape[-1]) if len(shape) else 0
 

@@ -1,9 +1,9 @@
 """Tasks that map sequences to sequences: every step is read.
 
-One window per target would run the network through (window length) steps for each. Instead
-the series is cut into segments. Each begins with a washout as long as the memory of the
-network, and all later steps are read: one evaluation is a few passes over the series, in
-batches of many segments.
+With one window per target, the network would run through a whole window for each target.
+Instead, the series is cut into segments. Each segment begins with a washout as long as the
+memory of the network, and all later steps are read. One evaluation then takes a few passes
+over the series, in batches of many segments.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .._base.printing import Shown
 from .base import match_steps
 from .regression import RegressionTask
 
-#: Smallest number of steps read per segment: a shorter segment is mostly washout.
+#: Fewest steps read per segment by default: a shorter segment is mostly washout.
 _LEAST_READ = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SequenceTask(Shown):
-    """Target sequences to read from a network at every step, by ridge regression.
+    """A task to read target sequences from a network at every step, by ridge regression.
 
-    Make one with `from_sequences`, and solve it with ``optimize(system, task)``, where the
-    system is ``Dynamics(network, n_steps=task.n_steps)``.
+    Make a task with `from_sequences`, and solve it with ``optimize(system, task)`` and
+    ``system = Dynamics(network, n_steps=task.n_steps)``.
 
     Attributes
     ----------
     X : array (n_segments, n_channels, n_steps)
         Inputs. They are zero before a sequence starts, so the network is at rest.
     y, used : array (n_steps − washout, n_segments, n_targets) and (…, n_segments)
-        Targets, centred, zero where a step is not used; ``used`` is 1 for steps that count.
+        Centred targets, and 1 for each step that counts. Both are zero at other steps.
     offset, variance : ndarray (n_targets,)
         Means and variances of the targets over the steps that count.
     washout, ridge, see_input
@@ -76,17 +76,21 @@ class SequenceTask(Shown):
         y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
             Targets at the end of each step.
         washout : int
-            Steps at the start of each segment that are not read: the memory of the network.
+            Number of steps at the start of each segment that are not read. It should be as
+            long as the memory of the network.
         ridge : float
-            Penalty λ on ‖V‖², the variance of independent readout noise on each state.
+            Penalty λ on ‖V‖²; it equals the variance of independent readout noise on each
+            state.
         n_read : int, optional
-            Steps to read per segment; by default the washout, and at least 50.
+            Number of steps to read per segment. By default, the same as the washout, but at
+            least 50.
         n_skipped : int, optional
-            Steps at the start of each *sequence* that do not count; by default the washout.
-            With 0 the network is read from the first step on, starting at rest.
+            Number of steps at the start of each *sequence* that do not count; by default,
+            the washout. With 0, the network starts at rest and is read from the first step
+            on.
         bias : float
-            Value of a constant channel, added as the last one; its weights are the bias of
-            the network. With 0 no channel is added.
+            Value of a constant channel that is added after the others; its input weights
+            are the bias of the network. With 0, no channel is added.
         see_input : bool
             Let the readout see the inputs as well as the states.
         """
@@ -99,7 +103,7 @@ class SequenceTask(Shown):
         longest = max(map(len, inputs))
         n_read = min(check.count(n_read, "n_read"), longest)
         wanted = f"hold a sequence of more than {n_skipped} samples, the steps skipped at "
-        got = f"{longest}, pass longer ones or a shorter washout"
+        got = f"{longest}, pass longer sequences or a shorter washout"
         check.must(longest > n_skipped, "x", f"{wanted}its start", got)
         parts = [
             _segments(a, b, washout, n_read, n_skipped, bias)
@@ -111,7 +115,7 @@ class SequenceTask(Shown):
         offset = np.einsum("sr,srm->m", used, T) / n
         T = (T - offset) * used[:, :, None]
         varies = bool(T.any())
-        check.must(varies, "y", "vary over the steps that count", f"{int(n)} equal ones")
+        check.must(varies, "y", "vary over the steps that count", f"{int(n)} equal values")
         return cls(
             X=X,
             y=np.ascontiguousarray(T.transpose(1, 0, 2)),
@@ -131,7 +135,7 @@ class SequenceTask(Shown):
 
     @property
     def n_channels(self) -> int:
-        """Number of channels, with the constant one."""
+        """Number of channels, including the constant channel."""
         return self.X.shape[1]
 
     @property
@@ -155,18 +159,18 @@ class SequenceTask(Shown):
         }
 
     def on(self, reference: Any) -> SequenceTask:
-        """The same task with its arrays on the device of ``reference``."""
+        """Return the same task with its arrays on the device of ``reference``."""
         arrays = {name: like(getattr(self, name), reference) for name in ("X", "y", "used")}
         return SequenceTask(**{**self.__dict__, **arrays})
 
     def match(self, system: Any) -> None:
-        """Refuse a system made for segments of another length."""
+        """Raise an error if the system was made for segments of another length."""
         match_steps("task", self.n_steps, system, "segments of ")
 
     def windows(self) -> RegressionTask:
-        """The same data as one window of washout + 1 steps per step that counts.
+        """Return the same data as a `RegressionTask`, to solve a linear network.
 
-        Linear networks are solved with it.
+        Each step that counts becomes one window of washout + 1 steps.
         """
         X, used = np.asarray(self.X), np.asarray(self.used)
         views = np.lib.stride_tricks.sliding_window_view(X, self.washout + 1, axis=2)
@@ -176,7 +180,7 @@ class SequenceTask(Shown):
 
 
 def check_sequences(value: Any, name: str) -> list[np.ndarray]:
-    """Sequences (n_samples, n_channels), all of one width, from one sequence or a list."""
+    """Return one sequence or a list as sequences (n_samples, n_channels) of one width."""
     many = isinstance(value, list | tuple) and any(np.ndim(one) for one in value)
     lengths = {len(one) for one in value if np.ndim(one) == 1} if many else set()
     flat = many and all(np.ndim(one) == 1 for one in value)
@@ -198,8 +202,8 @@ def check_sequences(value: Any, name: str) -> list[np.ndarray]:
 
 
 def check_pairs(inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
-    """Refuse targets that do not match the inputs."""
-    wanted = f"hold one sequence for each of the {len(inputs)} of `x`"
+    """Raise an error if the targets do not match the inputs."""
+    wanted = f"hold one sequence for each of the {len(inputs)} sequences of `x`"
     check.must(len(inputs) == len(targets), "y", wanted, len(targets))
     for index, (a, b) in enumerate(zip(inputs, targets, strict=True)):
         wanted = f"have one row for each of the {len(a)} samples of `x`"
@@ -209,13 +213,13 @@ def check_pairs(inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
 def _segments(
     x: np.ndarray, y: np.ndarray, washout: int, n_read: int, n_skipped: int, bias: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs (n, n_channels, n_steps), targets (n, n_read, …) and the steps that count."""
+    """Return inputs (n, n_channels, n_steps), targets (n, n_read, …) and used steps."""
     constant = np.full((len(x), 1 if bias else 0), bias)
     x = np.hstack([x, constant])
     n_segments = -(-(len(x) - n_skipped) // n_read)
     # The last segment ends with the sequence, so it may overlap the one before.
     ends = np.minimum(n_skipped + n_read * np.arange(1, n_segments + 1), len(x))
-    before = washout + n_read  # rest before the sequence: no input
+    before = washout + n_read  # steps of zero input, at rest
     x = np.vstack([np.zeros((before, x.shape[1])), x])
     y = np.vstack([np.zeros((before, y.shape[1])), y])
     steps = ends[:, None] + before + np.arange(-before, 0)

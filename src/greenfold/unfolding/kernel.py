@@ -1,9 +1,9 @@
 """Kernels of the stimulus, z = a · x + xᵀ C x, from an unfolded network.
 
-With both projections fixed this is a `Kernel`; as a function of u it is `ReadoutKernels`.
-The kernels of all neurons (`StateKernels`) cost the same for any number of stimuli, far
-less than stepping each of many through the network. C is absent at order 0; it exists at
-order 1 of a quadratic gain.
+With both projections fixed, this is a `Kernel`; as a function of u, it is `ReadoutKernels`.
+The kernels of all neurons (`StateKernels`) cost the same for any number of stimuli. For
+many stimuli, this is far cheaper than stepping each of them through the network. C exists
+at order 1 of a quadratic gain; order 0 has no C.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .._base.printing import Shown
 from .linear import LinearOrder
 from .walk import checked_cotangent
 
-#: Memory for the products at the nodes formed at once on a GPU (the host forms one step
-#: after another), and for products of the series used at once.
+#: Memory for the products at the nodes that a GPU forms at once (the host forms one step
+#: after another), and for the products of the series used at once.
 _PRODUCT_BYTES, _SCRATCH_BYTES = 2**28, 2**24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel(Shown, codec.Saved, kind="kernel"):
-    """The predictor that a network with projections u and v acts as."""
+    """The predictor z = a · x + xᵀ C x that a network with projections u and v computes."""
 
     #: a (n_channels, n_steps), in order of time; zero after the readout.
     linear: np.ndarray
@@ -109,7 +109,8 @@ KERNEL = codec.describe(
 class KnownByMaps:
     """A linear system with the methods that follow from its three maps.
 
-    Beyond `greenfold.systems.LinearSystem` it knows `_carry_back`, the adjoint of Rᵤ.
+    In addition to `greenfold.systems.LinearSystem`, it needs `_carry_back`, the adjoint of
+    Rᵤ.
     """
 
     is_linear = True
@@ -132,14 +133,14 @@ class KnownByMaps:
         return X, check.input_projection(u, self.n_inputs, X.shape[1])
 
     def states(self, X: Any, u: Any) -> Any:
-        """States at the readout, (n_cases, n_outputs), on the device of ``X``."""
+        """Return the states at readout, (n_cases, n_outputs), on the device of ``X``."""
         X, projection = self._inputs(X, u)
         xp = namespace(X)
         flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
         return flat @ like(self.input_response(projection), X)
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Gradient with respect to the projections; see `Unfolding.pullback`."""
+        """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
         X, projection = self._inputs(X, u)
         flat = check.host_array(X, "X").reshape(X.shape[0], -1)
         readout = None if v is None else check.readout_vector(v, self.n_outputs)
@@ -152,17 +153,17 @@ class KnownByMaps:
         return self._carry_back(R_bar).reshape(np.shape(u))
 
     def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
+        """Return the predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
         projection = check.input_projection(u, self.n_inputs)
         readout = check.readout_vector(v, self.n_outputs)
         return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
 
 
 class ReadoutKernels:
-    """u ↦ (a, C) for one readout v, several times cheaper than the kernels of all neurons.
+    """The map u ↦ (a, C) for one readout v, several times cheaper than for all neurons.
 
-    C = Σ_k R_kᵀ diag(s_k) R_k with the responses R_k at the nodes of step k to a pulse in
-    each earlier step, and the readout s_k carried back to that step.
+    C = Σ_k R_kᵀ diag(s_k) R_k. R_k are the responses at the nodes of step k to a pulse in
+    each earlier step, and s_k is the readout carried back to step k.
     """
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
@@ -173,7 +174,7 @@ class ReadoutKernels:
         self._tail_bars = bars[plan.n_whole * plan.n_sub :]
 
     def at(self, u: np.ndarray) -> KernelsAt:
-        """Kernels at one u (n_neurons, n_channels)."""
+        """Return the kernels at one u (n_neurons, n_channels)."""
         a = u.T @ self._rows.T
         if self._weights is None:
             return KernelsAt(a, None, partial(self.pull, None))
@@ -197,7 +198,7 @@ class ReadoutKernels:
         return KernelsAt(a, C.transpose(1, 0, 3, 2), partial(self.pull, responses))
 
     def pull(self, responses: Any, a_bar: np.ndarray, C_bar: np.ndarray | None) -> Any:
-        """Gradient by u of a function of z, read at the ends of steps.
+        """Return the gradient by u of a function of z, read at the ends of steps.
 
         ``responses`` are the `LinearOrder.pulse_nodes` of u.
         """
@@ -223,7 +224,8 @@ class ReadoutKernels:
 class KernelsAt:
     """Kernels a and C of one readout at one u, shaped as in `Kernel`.
 
-    ``pullback(a_bar, C_bar)`` is the gradient by u from their cotangents, C_bar symmetric.
+    ``pullback(a_bar, C_bar)`` returns the gradient by u from the cotangents of a and C;
+    C_bar must be symmetric.
     """
 
     a: np.ndarray
@@ -234,7 +236,8 @@ class KernelsAt:
 class SquareOfInput:
     """The quadratic form m₁ of u in ⟨ζ z⟩ (paper, equation 12, `G2-general`).
 
-    It contracts G⁽²⁾, never formed, with a readout and a second moment of the stimuli.
+    It contracts G⁽²⁾ with a readout and a second moment of the stimuli, without forming
+    G⁽²⁾.
     """
 
     def __init__(self, linear: LinearOrder) -> None:
@@ -243,7 +246,7 @@ class SquareOfInput:
         self._responses = linear.pulse_nodes(each, linear.pulse_starts(each))
 
     def __call__(self, v: np.ndarray, second_moment: np.ndarray) -> np.ndarray:
-        """m₁ as (n_channels, N, n_channels, N) for a second moment (D, D)."""
+        """Return m₁ as (n_channels, N, n_channels, N) for a second moment (D, D)."""
         K = self._linear.n_steps
         n_channels = len(second_moment) // K
         moment = second_moment.reshape(n_channels, K, n_channels, K)
@@ -260,7 +263,7 @@ class SquareOfInput:
 
 
 def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
-    """Weight in z of the squared state at each node, (n_whole, n_sub · q · n_neurons)."""
+    """Return the weights in z of the squared states at the nodes, (n_whole, n_sub q N)."""
     plan = linear.plan
     whole = bars[: plan.n_whole * plan.n_sub]
     weights = plan.step.coefficients[2] * (whole @ plan.step.S.T)
@@ -268,9 +271,9 @@ def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
 
 
 def _backward(responses: np.ndarray) -> np.ndarray:
-    """Responses at the nodes, the earliest pulse first, one row per (step, channel).
+    """Return responses at the nodes, earliest pulse first, one row per (step, channel).
 
-    Its last k steps are the responses in step k to a pulse in each step so far.
+    The last k steps are the responses in step k to a pulse in each step so far.
     """
     return responses[::-1].reshape(-1, responses.shape[2])
 
@@ -284,7 +287,7 @@ def _add_square(C: np.ndarray, responses: np.ndarray, weights: np.ndarray) -> No
 
 
 def table_bytes(read_steps: int, n_neurons: int, n_channels: int) -> float:
-    """Memory of `state_kernels` at order 1."""
+    """Return the memory of `state_kernels` at order 1, in bytes."""
     return 2.5 * 8.0 * n_neurons * (read_steps * n_channels) ** 2
 
 
@@ -300,10 +303,10 @@ class StateKernels:
     u: Any
     #: R in order of time, (read_steps, n_channels, n_neurons).
     linear: Any
-    #: D by the later step m and, within it, by the distance d = m − n = 0 … m, (n_pairs,
+    #: D, sorted by the later step m and then by the distance d = m − n = 0 … m, (n_pairs,
     #: n_channels, n_channels, N) or None; the first channel belongs to the earlier step.
     pairs: Any
-    #: Response to a unit pulse at the nodes, by time since it, (n_whole, C, n_sub q N).
+    #: Response at the nodes by time since a unit pulse, (n_whole, C, n_sub q N).
     nodes: Any
 
     @property
@@ -312,7 +315,7 @@ class StateKernels:
         return self.order.plan.read_steps
 
     def full(self) -> tuple[np.ndarray, np.ndarray]:
-        """Plain arrays a (D, n_neurons) and symmetric C (D, D, n_neurons).
+        """Return plain arrays a (D, n_neurons) and symmetric C (D, D, n_neurons).
 
         D = n_channels · n_steps, channel after channel.
         """
@@ -327,11 +330,11 @@ class StateKernels:
         return self.order.padded(self.linear), C.reshape(n_channels * K, -1, n)
 
     def products(self, X: Any, out: Any = None) -> Any:
-        """Products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
+        """Return products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
         xp, X = namespace(X), X[:, :, : self.read_steps]
         n_cases, n_channels, n_steps = X.shape
-        # Written in place, one later step at a time: joining parts would move these, by far
-        # the largest arrays, twice more.
+        # Write in place, one later step at a time: joining parts would move these arrays,
+        # by far the largest, twice more.
         backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
         if out is None:
             shape = n_cases, n_steps * (n_steps + 1) // 2, n_channels, n_channels
@@ -342,13 +345,16 @@ class StateKernels:
         return xp.reshape(out, (n_cases, -1))
 
     def _by_time(self, X: Any) -> Any:
-        """Series as rows for R, (n_cases, read_steps · n_channels)."""
+        """Return the series as rows for R, (n_cases, read_steps · n_channels)."""
         xp = namespace(X)
         by_time = xp.permute_dims(X[:, :, : self.read_steps], (0, 2, 1))
         return xp.reshape(by_time, (X.shape[0], -1))
 
     def states_of(self, X: Any, products: Any, *, orders: bool = False) -> Any:
-        """States of series, with kept products or None; with ``orders``, both orders."""
+        """Return the states of series, with both orders separate if ``orders``.
+
+        ``products`` are the products of the series if they were kept, or None.
+        """
         xp, n = namespace(X), self.linear.shape[2]
         Y = self._by_time(X) @ xp.reshape(self.linear, (-1, n))
         if self.pairs is None:
@@ -360,7 +366,7 @@ class StateKernels:
         else:
             room = working_bytes(X) / 2 if on_gpu(X) else _SCRATCH_BYTES
             parts = list(batches(X.shape[0], 8.0 * pairs.shape[0], room))
-            # Reuse one buffer for all parts: fresh memory can cost as much as products.
+            # Reuse one buffer: fresh memory can cost as much time as the products.
             shape = parts[0].stop, *self.pairs.shape[:-1]
             scratch = xp.empty(shape, dtype=X.dtype, device=device(X))
             for part in parts:
@@ -369,7 +375,7 @@ class StateKernels:
         return xp.stack([Y, squares]) if orders else Y
 
     def _batches(self, X: Any) -> Iterator[tuple[slice, Any]]:
-        """Parts of many series, checked and in float64, that fit into memory."""
+        """Yield parts of the series that fit into memory, checked and in float64."""
         xp, width = namespace(X), self.read_steps * X.shape[1]
         squares = 0 if self.pairs is None else width**2
         held = 8.0 * (2 * self.linear.shape[2] + 2 * width + squares)
@@ -377,13 +383,13 @@ class StateKernels:
             yield part, check.finite_batch(X[part, ...], xp, part.start)
 
     def states(self, X: Any, *, orders: bool = False) -> Any:
-        """States of many series, not checked yet."""
+        """Return the states of many series; the caller checks that they are finite."""
         with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
             found = [self.states_of(x, None, orders=orders) for _, x in self._batches(X)]
         return found[0] if len(found) == 1 else namespace(X).concat(found, axis=-2)
 
     def gradients(self, X: Any, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
-        """Gradients by u and, if given, v; arguments as in `Walk.pullback`."""
+        """Return the gradients by u and, if given, v; arguments as in `Walk.pullback`."""
         xp = namespace(X)
         back, v_bar = xp.matrix_transpose, None
         linear_bar = xp.zeros_like(self.linear)
@@ -403,10 +409,10 @@ class StateKernels:
         return self.pullback(linear_bar, pairs_bar), v_bar
 
     def pull(self, v: np.ndarray, a_bar: np.ndarray, C_bar: Any) -> np.ndarray:
-        """Gradient by u from the cotangents of a v and of symmetric C v."""
+        """Return the gradient by u from the cotangents of a v and of symmetric C v."""
         if isinstance(self.linear, np.ndarray):
             return ReadoutKernels(self.order, v).pull(self.nodes, a_bar, C_bar)
-        # On a GPU, through the table of all neurons.
+        # On a GPU, use the table of all neurons.
         n, readout = self.read_steps, like(v, self.linear)
         linear_bar = like(a_bar.T[:n].copy(), self.linear)[..., None] * readout
         table_bar = None
@@ -418,7 +424,7 @@ class StateKernels:
         return to_host(self._pullback_of_table(linear_bar, table_bar))
 
     def pullback(self, linear_bar: Any, pairs_bar: Any = None) -> Any:
-        """Gradient (n_neurons, n_channels) by u from the cotangents of R and D."""
+        """Return the gradient (n_neurons, n_channels) by u from cotangents of R and D."""
         if pairs_bar is None:
             return self._pullback_of_table(linear_bar, None)
         n = self.read_steps
@@ -428,7 +434,7 @@ class StateKernels:
         return self._pullback_of_table(linear_bar, table_bar)
 
     def _pullback_of_table(self, linear_bar: Any, table_bar: Any) -> Any:
-        """The same with the cotangent of D as a table ``[m, d]`` of step and distance."""
+        """Return the gradient by u, with the cotangent of D as a table ``[m, d]``."""
         order, nodes_bar = self.order, None
         ends_bar, inputs_bar = order.read_pulse_adjoint(linear_bar)
         if table_bar is not None:
@@ -439,7 +445,7 @@ class StateKernels:
 
 
 def _pairs_of(later: int) -> slice:
-    """Position of the pairs with one later step."""
+    """Return the positions of the pairs with the given later step."""
     first = later * (later + 1) // 2
     return slice(first, first + later + 1)
 
@@ -447,7 +453,8 @@ def _pairs_of(later: int) -> slice:
 def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
     """Compute the kernels for one u (n_neurons, n_channels) on the device of the plan.
 
-    Its panels are of order 0, or of order 1 with a gain of degree 2 and without a tail.
+    The panels of the plan must be of order 0, or of order 1 with a gain of degree 2 and
+    without a tail.
     """
     starts = order.pulse_starts(u)
     linear = order.read_pulse(u, starts)
@@ -462,12 +469,12 @@ def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
 
 
 def pair_table(order: LinearOrder, pulses: Any) -> Any:
-    """D by time since the later pulse, from responses at the nodes: (n, n, C, C, N).
+    """Return D by time since the later pulse, from responses at the nodes: (n, n, C, C, N).
 
     Entry [l, d] is the response l steps after the later of two pulses that are d steps
-    apart, for l + d < n. With ρ the pulse response at the nodes, D(l) = D(l − 1) E + Σ_j
-    S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. On a GPU, which would wait for small
-    products, the recursion is doubled: D(l) ← D(l) + D(l − k) E^k for k = 1, 2, 4, ….
+    apart, for l + d < n. With the pulse response ρ at the nodes, D(l) = D(l − 1) E + Σ_j
+    S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. Small products would leave a GPU idle, so
+    there the recursion is doubled: D(l) ← D(l) + D(l − k) E^k for k = 1, 2, 4, ….
     """
     xp, sources = namespace(pulses), _step_sources(order)
     n, channels, width = pulses.shape
@@ -493,7 +500,7 @@ def pair_table(order: LinearOrder, pulses: Any) -> Any:
 
 
 def pair_table_adjoint(order: LinearOrder, pulses: Any, table_bar: Any) -> Any:
-    """Cotangent of the responses from that of `pair_table`, which is overwritten."""
+    """Return the cotangent of the responses; ``table_bar`` is overwritten."""
     xp, sources = namespace(pulses), _step_sources(order)
     n, channels, width = pulses.shape
     n_neurons, back = sources.shape[1], xp.matrix_transpose
@@ -514,7 +521,7 @@ def pair_table_adjoint(order: LinearOrder, pulses: Any, table_bar: Any) -> Any:
 
 
 def _rounds(order: LinearOrder, table: Any) -> Iterator[tuple[slice, slice, int, Any]]:
-    """Rows that are carried to later rows, their number of distances, and the E to use."""
+    """Yield rows to carry to later rows, their number of distances, and the E to use."""
     n, E = order.plan.n_whole, order.step[0]
     if not on_gpu(table):
         for l in range(1, n):
@@ -527,7 +534,7 @@ def _rounds(order: LinearOrder, table: Any) -> Iterator[tuple[slice, slice, int,
 
 
 def _step_sources(order: LinearOrder) -> Any:
-    """Map from products at the nodes of a step to the state at its end, (n_sub q N, N)."""
+    """Return the map from products at a step's nodes to its end, (n_sub q N, N)."""
     maps = [order.plan.step.source_map]
     for _ in range(order.plan.n_sub - 1):
         maps.append(maps[-1] @ order.plan.step.E)
@@ -535,7 +542,7 @@ def _step_sources(order: LinearOrder) -> Any:
 
 
 def _product_parts(pulses: Any) -> Iterator[slice]:
-    """Steps whose products at the nodes are formed together."""
+    """Yield the steps whose products at the nodes are formed together."""
     n_steps, channels, width = pulses.shape
     room = _PRODUCT_BYTES if on_gpu(pulses) else 0
     return batches(n_steps, 8.0 * n_steps * channels**2 * width, room)

@@ -1,6 +1,6 @@
-"""The linear network along a plan: its sweeps, and the three maps made of them.
+"""The linear network along a plan: sweeps over its steps, and the three maps they give.
 
-u ↦ Rᵤ, v ↦ L_v and d ↦ G(d) are all that the linear problem and its certificate need
+The linear problem and its certificate need only the maps u ↦ Rᵤ, v ↦ L_v and d ↦ G(d)
 (`greenfold.systems.LinearSystem`). Arguments are not checked, because an optimiser calls
 these maps thousands of times.
 """
@@ -20,17 +20,17 @@ from scipy.linalg import expm_frechet, schur
 from .._base.arrays import like, namespace
 from .propagators import Panel, Plan
 
-#: G(d) is formed as a matrix if the powers needed for it stay below this size; otherwise it
-#: is only applied to vectors.
+#: G(d) is formed as a matrix if the powers that it needs stay below this size; otherwise,
+#: it is only applied to vectors.
 DENSE_BYTES = 512 * 2**20
-#: Up to this size a product costs less than the call that makes it.
+#: Up to this size, a matrix product costs less than the function call for it.
 _SMALL = 256
-#: Share of a normal matrix that rounding may leave outside its blocks, over √N.
+#: Largest share of a normal matrix that rounding leaves outside its blocks, over √N.
 _NORMAL = 1e-13
 
 
 class LinearOrder:
-    """The linear network, walked along one plan; stimuli have ``n_steps`` steps.
+    """The linear network along one plan, for stimuli of ``n_steps`` steps.
 
     The three maps need the plan on the host. Steps after the readout have no weight.
     """
@@ -41,45 +41,46 @@ class LinearOrder:
         self._xp = namespace(plan.step.E)
 
     def on(self, reference: Any) -> LinearOrder:
-        """The same with its matrices on the device of ``reference``."""
+        """Return the same object with its matrices on the device of ``reference``."""
         plan = self.plan.on(reference, namespace(reference).float64)
         return self if plan is self.plan else LinearOrder(plan, self.n_steps)
 
     @cached_property
     def _powers(self) -> list[Any]:
-        """E, E², E⁴, … of a panel, up to the number of panels or, if large, its root."""
+        """E, E², E⁴, … of a panel, up to the number of panels or, for large N, its root."""
         found, base = [self.plan.step.E], 2 if self.n_inputs <= _SMALL else 4
         while base ** len(found) < self.plan.n_whole * self.plan.n_sub:
             found.append(found[-1] @ found[-1])
         return found
 
     def input_response(self, u: np.ndarray) -> np.ndarray:
-        """Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons, n_channels).
+        """Return Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons, n_channels).
 
         Row c·K + n is the readout state after a unit pulse in channel c, step n.
         """
         return self.padded(self.read_pulse(u, self.pulse_starts(u)))
 
     def padded(self, response: np.ndarray) -> np.ndarray:
-        """Responses (read_steps, n_channels, N) as Rᵤ, zero after the readout."""
+        """Return responses (read_steps, n_channels, N) as Rᵤ, zero after the readout."""
         n_channels = response.shape[1]
         found = np.zeros((n_channels, self.n_steps, self.n_outputs))
         found[:, : len(response)] = response.transpose(1, 0, 2)
         return found.reshape(-1, self.n_outputs)
 
     def readout_response(self, v: np.ndarray) -> np.ndarray:
-        """L_v: row n is l_n with a_n = l_n · u, for v (n_neurons,) or (n_neurons, r)."""
+        """Return L_v for v (n_neurons,) or (n_neurons, r); row n is l_n, a_n = l_n · u."""
         return self.kernel_rows(self.carry_back(v))
 
     def response_sum(self, d: np.ndarray) -> GreensSum:
-        """G(d) for weights d (n_channels, n_steps) of the steps."""
+        """Return G(d) for weights d (n_channels, n_steps) of the steps."""
         return GreensSum(self, d)
 
     def pulse_starts(self, u: Any) -> Any:
-        """State at the start of each panel after a unit pulse over the first step.
+        """Return the state at the start of each panel after a pulse in the first step.
 
-        (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step.
-        One sweep serves pulses in all steps: only the time since the pulse matters.
+        The result has shape (n_whole · n_sub + 1, n_channels, n_neurons) and includes the
+        end of the last whole step. The pulse has unit height and fills the step. One sweep
+        is enough for pulses in all steps, because only the time since the pulse matters.
         """
         xp, plan = self._xp, self.plan
         inputs = xp.matrix_transpose(u)
@@ -94,11 +95,11 @@ class LinearOrder:
         return xp.concat([xp.stack(starts[:-1]), after], axis=0)
 
     def pulse_nodes(self, u: Any, starts: Any) -> Any:
-        """The same response at the quadrature nodes, (n_whole, n_channels, n_sub q N)."""
+        """Return the pulse response at the nodes, (n_whole, n_channels, n_sub q N)."""
         xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         inputs = xp.matrix_transpose(u)
         n, width = self.plan.n_whole, panel.E_nodes.shape[1]
-        # All panels in one product: single rows would be limited by memory bandwidth.
+        # Use one product for all panels: memory bandwidth would limit single rows.
         nodes = xp.reshape(starts[:-1, ...], (-1, inputs.shape[1])) @ panel.E_nodes
         nodes = xp.reshape(nodes, (n, n_sub, inputs.shape[0], width))
         nodes[:1, ...] = nodes[:1, ...] + inputs @ panel.F_nodes
@@ -108,7 +109,7 @@ class LinearOrder:
     def read(self, table: Any) -> Any:
         """Turn responses by time since the pulse into responses by time of the pulse.
 
-        Entry n is Σ_k w_k table[k − n] with the readout weights w; self-adjoint.
+        Entry n is Σ_k w_k table[k − n] with the readout weights w. The map is self-adjoint.
         """
         xp, weights, n = self._xp, self.plan.weights, self.plan.n_whole
         if not weights[:-1].any():
@@ -118,7 +119,7 @@ class LinearOrder:
         return xp.reshape(hankel @ xp.reshape(table, (n, -1)), table.shape)
 
     def read_pulse(self, u: Any, starts: Any) -> Any:
-        """Read-out state after a unit pulse in each step, (read_steps, C, n_neurons)."""
+        """Return the states read after a unit pulse in each step, (read_steps, C, N)."""
         ends = starts[self.plan.n_sub :: self.plan.n_sub, ...]
         if self.plan.tail is None:
             return self.read(ends)
@@ -127,11 +128,11 @@ class LinearOrder:
         return xp.concat([xp.flip(ends, axis=0) @ E, last[None, ...]], axis=0)
 
     def driven_state(self, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """States (N, k) after a signal (n_channels, n_steps), for u (N, n_channels, k)."""
+        """Return states (N, k) for a signal (n_channels, n_steps), u (N, n_channels, k)."""
         plan, (E, F) = self.plan, self.step
         given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
         given = given.transpose(0, 2, 1)  # (step, vector, neuron)
-        # The pushes of all whole steps, in one product.
+        # One product gives the pushes of all whole steps.
         pushed = given[: plan.n_whole].reshape(-1, len(u)) @ F
         pushed = pushed.reshape(-1, *given.shape[1:])
         y = state = np.zeros(given.shape[1:])
@@ -145,7 +146,7 @@ class LinearOrder:
         return state.T
 
     def read_pulse_adjoint(self, read_bar: Any) -> tuple[Any, Any]:
-        """Cotangents of the step ends and of uᵀ, from that of `read_pulse`."""
+        """Return the cotangents of the step ends and of uᵀ from that of `read_pulse`."""
         xp = self._xp
         if self.plan.tail is None:
             return self.read(read_bar), xp.zeros_like(read_bar[0, ...])
@@ -154,10 +155,10 @@ class LinearOrder:
         return xp.flip(carried_bar @ back(E), axis=0), last_bar @ back(F)
 
     def pulse_adjoint(self, ends_bar: Any, nodes_bar: Any, inputs_bar: Any) -> Any:
-        """Gradient by u from the cotangents of the pulse responses.
+        """Return the gradient by u from the cotangents of the pulse responses.
 
-        ``ends_bar`` belongs to the ends of the steps, ``nodes_bar`` to `pulse_nodes`;
-        either may be None. ``inputs_bar`` reaches uᵀ directly.
+        ``ends_bar`` belongs to the ends of the steps and ``nodes_bar`` to `pulse_nodes`;
+        either may be None. ``inputs_bar`` is a direct contribution to the gradient by uᵀ.
         """
         xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         back, y_bar, starts_bar = xp.matrix_transpose, xp.zeros_like(inputs_bar), None
@@ -180,11 +181,11 @@ class LinearOrder:
         return back(inputs_bar)
 
     def carry_back(self, v: np.ndarray) -> np.ndarray:
-        """Carry the readout (N, ...) back: its weights of the state at each place's end."""
+        """Return the weights in the readout (N, ...) of the state at each place's end."""
         plan, places = self.plan, self.plan.places
         bars = np.empty((len(places), *v.shape))
         bar = np.zeros_like(v)
-        # Before the first step that is read, the readout is only carried on.
+        # Before the first step that is read, E alone carries the readout back.
         free = int(np.append(np.flatnonzero(plan.weights), plan.n_whole)[0] + 1)
         free = min(free, plan.n_whole) * plan.n_sub
         for place in range(len(places) - 1, max(free, 1) - 2, -1):
@@ -200,7 +201,7 @@ class LinearOrder:
         return bars
 
     def kernel_rows(self, bars: np.ndarray) -> np.ndarray:
-        """L_v, (n_steps, n_neurons, ...), from `carry_back`; zero after the readout."""
+        """Return L_v (n_steps, N, ...) from `carry_back`, zero after the readout."""
         plan, n = self.plan, self.plan.n_whole
         rows = np.zeros((self.n_steps, *bars.shape[1:]))
         ends = bars[: n * plan.n_sub].reshape(n, plan.n_sub, *bars.shape[1:])[:, -1]
@@ -211,21 +212,21 @@ class LinearOrder:
 
     @property
     def greens_bytes(self) -> float:
-        """Memory for the powers in `greens_matrix`."""
+        """Memory for the powers in `greens_matrix`, in bytes."""
         return 8.0 * self.n_inputs**2 * (ceil(sqrt(self.plan.read_steps)) + 4)
 
     @cached_property
     def step(self) -> tuple[Any, Any]:
-        """Propagator and response of a whole step, Eᵀ and Fᵀ."""
+        """Propagator Eᵀ and response Fᵀ of a whole step."""
         return _repeat(self.plan.step, self.plan.n_sub)
 
     @cached_property
     def tail(self) -> tuple[Any, Any]:
-        """The same of a shortened last step."""
+        """Propagator Eᵀ and response Fᵀ of a shortened last step."""
         return _repeat(self.plan.tail, self.plan.n_tail)
 
     def modes(self) -> DenseModes | None:
-        """Modes that all Green's functions share; None unless the network is normal."""
+        """Return the modes of all Green's functions; None unless the network is normal."""
         return self._modes
 
     @cached_property
@@ -241,7 +242,7 @@ class LinearOrder:
 
     @cached_property
     def _step_powers(self) -> np.ndarray:
-        """E⁰ … E^s of the step propagator, s about √K (transposed)."""
+        """E⁰ … E^s of the step propagator (transposed), with s about √K."""
         E, _ = self.step
         powers = [np.eye(len(E)), E]
         while len(powers) <= ceil(sqrt(max(self.plan.n_whole, 1))):
@@ -249,13 +250,13 @@ class LinearOrder:
         return np.stack(powers)
 
     def greens_matrix(self, d: np.ndarray) -> np.ndarray:
-        """G(d) of one channel as an (N, N) matrix; d after the readout is ignored.
+        """Return G(d) of one channel as an (N, N) matrix; d after the readout is ignored.
 
-        It is a polynomial of one matrix: Paterson and Stockmeyer's scheme takes about 2√K
+        G(d) is a polynomial of one matrix. Paterson and Stockmeyer's scheme takes about 2√K
         products and stores √K matrices.
         """
         plan, n = self.plan, self.plan.n_whole
-        # Coefficient of E^l: the pulse of step m read at the end of step m + l.
+        # The coefficient of E^l reads the pulse of step m at the end of step m + l.
         weights = plan.weights
         if plan.tail is not None:  # read first at the end of the whole steps
             weights = np.eye(1, n, n - 1)[0] if n else np.empty(0)
@@ -267,13 +268,13 @@ class LinearOrder:
         return total.T
 
     def _polynomial(self, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_l c_l E^l by Horner's rule in E^s."""
+        """Return Σ_l c_l E^l by Horner's rule in E^s."""
         powers = self._step_powers
         s, total = len(powers) - 1, np.zeros_like(powers[0])
         blocks = np.resize(coefficients, (ceil(len(coefficients) / s), s))
         blocks.ravel()[len(coefficients) :] = 0.0
         flat = powers[:s].reshape(s, -1)
-        # Where all sums fit, one product makes them.
+        # For small matrices, one product gives all sums.
         sums = blocks @ flat if len(total) <= _SMALL else None
         for place in range(len(blocks) - 1, -1, -1):
             total = total @ powers[s] if total.any() else total
@@ -284,7 +285,10 @@ class LinearOrder:
     def step_pullback(
         self, u: np.ndarray, v: np.ndarray, d: np.ndarray
     ) -> list[tuple[Panel, Rates]]:
-        """Gradient of Σ_n d_n a_n by E and Fu of each kind of panel; d = μ − ηψa for κ."""
+        """Return the gradient of Σ_n d_n a_n by E and Fu of each kind of panel.
+
+        For the gradient of κ, pass d = μ − ηψa.
+        """
         places, bars = self.plan.places, self.carry_back(v)
         pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
         before = np.zeros((len(places), len(v)))
@@ -303,7 +307,10 @@ class LinearOrder:
     def rates_pullback(
         self, rates: Rates, u: np.ndarray, v: np.ndarray, d: np.ndarray
     ) -> Rates:
-        """The same for the rates of a network in continuous time, by the adjoint of exp."""
+        """Return the gradient of Σ_n d_n a_n by the rates of a network in continuous time.
+
+        It applies the adjoint of exp to the result of `step_pullback`.
+        """
         n, n_channels = rates.drive.shape
         own, drive = np.zeros((n, n)), np.zeros((n, n_channels))
         for panel, bar in self.step_pullback(u, v, d):
@@ -321,7 +328,8 @@ class LinearOrder:
 class Rates(NamedTuple):
     """A linear network ẏ = R y + D u x, or the gradient with respect to it.
 
-    ``own`` is R = −A/τ, ``drive`` is D u with D = 1/τ; in discrete time E and F u.
+    ``own`` is R = −A/τ and ``drive`` is D u with D = 1/τ; in discrete time, they are E and
+    F u.
     """
 
     own: np.ndarray
@@ -329,23 +337,23 @@ class Rates(NamedTuple):
 
 
 class GreensSum:
-    """G(d) = Σ_n d_n G⁽¹⁾_n, a `greenfold.systems.ResponseSum`; G⁽¹⁾ is not formed."""
+    """The sum G(d) = Σ_n d_n G⁽¹⁾_n, a `greenfold.systems.ResponseSum`, without G⁽¹⁾."""
 
     def __init__(self, linear: LinearOrder, d: np.ndarray) -> None:
         self._linear, self._d = linear, d
 
     def matrix(self) -> np.ndarray | None:
-        """G(d) as (n_neurons, n_channels · n_neurons), or None if it is too large."""
+        """Return G(d) as (n_neurons, n_channels · n_neurons), or None if too large."""
         if self._linear.greens_bytes > DENSE_BYTES:
             return None
         return np.concatenate([self._linear.greens_matrix(row) for row in self._d], axis=1)
 
     def drive(self, u: np.ndarray) -> np.ndarray:
-        """States (n_neurons, n_vectors), by recursion over the steps."""
+        """Return the states (n_neurons, n_vectors), by recursion over the steps."""
         return self._linear.driven_state(self._d, u)
 
     def pull(self, v: np.ndarray) -> np.ndarray:
-        """G(d)ᵀ v as (n_neurons, n_channels), by the recursion backwards."""
+        """Return G(d)ᵀ v as (n_neurons, n_channels), by the backward recursion."""
         linear, plan = self._linear, self._linear.plan
         bars, n = linear.carry_back(v), plan.n_whole
         ends = bars[plan.n_sub - 1 : n * plan.n_sub : plan.n_sub]
@@ -356,7 +364,7 @@ class GreensSum:
 
 
 def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
-    """Propagator and response of several panels in a row (transposed matrices)."""
+    """Return propagator and response of several panels in a row (transposed)."""
     E, F = panel.E, panel.F
     for _ in range(times - 1):
         E, F = E @ panel.E, F @ panel.E + panel.F
@@ -364,10 +372,10 @@ def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def iterates(xp: Any, rows: Any, powers: list[Any], count: int) -> Any:
-    """Products of rows with E^k for k = 0 … count − 1, (count, n_rows, n_neurons).
+    """Return products of rows with E^k, k = 0 … count − 1, (count, n_rows, n_neurons).
 
-    ``powers`` are E, E², E⁴, …: blocks are doubled as far as the last power reaches. Few
-    products of many rows are faster than many of a few rows.
+    ``powers`` are E, E², E⁴, …; the blocks double in size up to the last power. Few
+    products with many rows are faster than many products with few rows.
     """
     n_rows, n = rows.shape
     found = xp.empty((count, n_rows, n), dtype=rows.dtype, device=device(rows))
@@ -391,7 +399,7 @@ def modal_responses(
     n_steps: int,
     tail: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """γ (n_steps, n_blocks) of a step E, F (n_blocks,), as a `Plan` reads it."""
+    """Return γ (n_steps, n_blocks) of a step E, F (n_blocks,), read as by a `Plan`."""
     found = np.zeros((n_steps, len(E)), dtype=complex)
     bar = np.zeros(len(E), dtype=complex)
     if tail is not None:
@@ -407,16 +415,16 @@ def modal_responses(
 
 @dataclass(frozen=True, eq=False)
 class DenseModes:
-    """The modes of matrices, in an orthogonal basis (N, N) of their blocks."""
+    """The modes of dense matrices, in an orthogonal basis (N, N) of their blocks."""
 
     responses: np.ndarray
     basis: np.ndarray
-    #: First column of each block, and which blocks have two.
+    #: First column of each block, and which blocks have two columns.
     first: np.ndarray
     planes: np.ndarray
 
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
-        """Real vectors (N, …) of complex coordinates (n_blocks, …)."""
+        """Return real vectors (N, …) from complex coordinates (n_blocks, …)."""
         made = np.zeros((len(self.basis), *coordinates.shape[1:]))
         made[self.first] = np.real(coordinates)
         made[self.first[self.planes] + 1] = np.imag(coordinates)[self.planes]
@@ -426,19 +434,19 @@ class DenseModes:
 def normal_modes(
     matrices: Sequence[np.ndarray],
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray] | None:
-    """Blocks that normal matrices share, or None if there are none.
+    """Return the blocks that normal matrices share, or None if there are none.
 
-    Returns complex numbers (n_blocks,) of each matrix, the basis, the first column of each
-    block, and which blocks are planes.
+    The result holds the complex numbers (n_blocks,) of each matrix, the basis, the first
+    column of each block, and which blocks are planes.
     """
     n = len(matrices[0])
     sizes = [float(np.linalg.norm(m)) or 1.0 for m in matrices]
-    # A cheap test refuses most: a normal matrix commutes with its transpose.
+    # A cheap test rejects most matrices: a normal matrix commutes with its transpose.
     for m, size in zip(matrices, sizes, strict=True):
         commutator = m @ m.T - m.T @ m
         if not np.linalg.norm(commutator) <= 10 * _NORMAL * np.sqrt(n) * size**2:
             return None
-    # One mixture separates whatever any of them separates.
+    # A mixture separates all blocks that any one of the matrices separates.
     mixed = sum(
         m * (0.6**k / s) for k, (m, s) in enumerate(zip(matrices, sizes, strict=True))
     )

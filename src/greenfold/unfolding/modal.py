@@ -28,16 +28,17 @@ class ModalSystem(KnownByMaps, Shown):
     Parameters
     ----------
     E : array_like (n_blocks,), real or complex
-        Factor of each mode per step. A mode takes one neuron or a pair.
+        Factor by which each mode changes per step. A mode takes one neuron or a pair.
     F : array_like (n_blocks,), real or complex
         State of each mode after a step of unit input, from rest.
     n_steps : int
-        Number of steps of the stimuli; the state is read after the last.
+        Number of steps of the stimuli; the state is read after the last step.
     pairs : array_like of bool (n_blocks,), optional
-        Modes that take a pair of neurons; by default those with a complex number.
+        Modes that take a pair of neurons; by default, those with a complex E or F.
     on_ring : bool
-        Whether modes are the Fourier modes of a ring, from the constant one on, and
-        projections run around the ring. Otherwise neurons are in the order of the modes.
+        Whether the modes are the Fourier modes of a ring, starting with the constant mode.
+        Projections then run around the ring; otherwise, neurons are in the order of the
+        modes.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class ModalSystem(KnownByMaps, Shown):
     def continuous(
         cls, rates: Any, drive: float, *, n_steps: int, dt: float, **options: Any
     ) -> ModalSystem:
-        """Modes ẏ = rate · y + drive · u x of continuous time, in steps of length ``dt``.
+        """Make a system of modes ẏ = rate · y + drive · u x, in steps of length ``dt``.
 
         ``options`` are ``pairs`` and ``on_ring``.
         """
@@ -139,7 +140,7 @@ class ModalSystem(KnownByMaps, Shown):
 
     @cached_property
     def _first(self) -> np.ndarray:
-        """First neuron of each mode, if they are not on a ring."""
+        """First neuron of each mode, unless the modes are those of a ring."""
         return np.append(0, np.cumsum(1 + self.pairs)[:-1])
 
     @property
@@ -154,12 +155,12 @@ class ModalSystem(KnownByMaps, Shown):
 
     @cached_property
     def responses(self) -> np.ndarray:
-        """γ (n_steps, n_blocks): the factor by which G_n multiplies each mode."""
+        """Factors γ (n_steps, n_blocks) by which G_n multiplies each mode."""
         at_end = np.eye(1, self.n_steps, self.n_steps - 1)[0]
         return modal_responses(self.E, self.F, at_end, self.n_steps)
 
     def modes(self) -> ModalSystem:
-        """The system itself: it has responses, and vectors of coordinates."""
+        """Return the system itself, which has ``responses`` and `vectors`."""
         return self
 
     @cached_property
@@ -168,7 +169,7 @@ class ModalSystem(KnownByMaps, Shown):
         return np.where(self.pairs, np.sqrt(2), 1.0)
 
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
-        """Real vectors (n_neurons, …) of complex coordinates (n_blocks, …)."""
+        """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
         turned = coordinates.T
         if self.on_ring:
             n = self.n_inputs
@@ -179,7 +180,7 @@ class ModalSystem(KnownByMaps, Shown):
         return made.T
 
     def coordinates(self, vectors: np.ndarray) -> np.ndarray:
-        """Complex coordinates (n_blocks, …) of real vectors (n_neurons, …)."""
+        """Return complex coordinates (n_blocks, …) of real vectors (n_neurons, …)."""
         turned = np.asarray(vectors, dtype=np.float64).T
         if self.on_ring:
             return (np.fft.rfft(turned, axis=-1, norm="ortho") * self._fourier).T
@@ -188,12 +189,12 @@ class ModalSystem(KnownByMaps, Shown):
         return made.T
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ (n_channels · n_steps, n_neurons) for u (n_neurons,) or with channels."""
+        """Return Rᵤ (n_channels · n_steps, n_neurons) for u, with or without channels."""
         x = self.coordinates(np.reshape(u, (self.n_inputs, -1)))
         return np.concatenate([self.vectors((self.responses * own).T).T for own in x.T])
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v (n_steps, n_neurons) for a readout v, with one more axis for several."""
+        """Return L_v (n_steps, n_neurons) for a readout v; several v add an axis."""
         y = self.coordinates(v)
         if y.ndim == 1:
             return self.vectors((self.responses.conj() * y).T).T
@@ -201,25 +202,25 @@ class ModalSystem(KnownByMaps, Shown):
         return self.vectors(made.swapaxes(0, 1)).swapaxes(0, 1)
 
     def response_sum(self, d: np.ndarray) -> ModalSum:
-        """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
+        """Return G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return ModalSum(self, d @ self.responses)
 
     def _carry_back(self, R_bar: np.ndarray) -> np.ndarray:
-        """∂L/∂u (n_neurons, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_neurons)."""
+        """Return ∂L/∂u (n_neurons, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, N)."""
         by_step = self.coordinates(R_bar.transpose(2, 0, 1))
         return self.vectors(np.einsum("bcn,nb->bc", by_step, self.responses.conj()))
 
 
 @dataclass(frozen=True, eq=False)
 class ModalSum:
-    """G(d) of a `ModalSystem`, a `greenfold.systems.ResponseSum` that is never formed."""
+    """The sum G(d) of a `ModalSystem`, a `greenfold.systems.ResponseSum` kept by modes."""
 
     system: ModalSystem
     #: Factor of each channel, mode by mode, (n_channels, n_blocks).
     numbers: np.ndarray
 
     def matrix(self) -> np.ndarray | None:
-        """G(d) as (n_neurons, n_channels · n_neurons), or None if it is too large."""
+        """Return G(d) as (n_neurons, n_channels · n_neurons), or None if too large."""
         n = self.system.n_inputs
         if n > _DENSE_SIZE:
             return None
@@ -228,11 +229,11 @@ class ModalSum:
         return np.concatenate(made, axis=1)
 
     def drive(self, u: np.ndarray) -> np.ndarray:
-        """States (n_neurons, n_vectors) for u (n_neurons, n_channels, n_vectors)."""
+        """Return states (n_neurons, n_vectors) for u (n_neurons, n_channels, n_vectors)."""
         x = self.system.coordinates(u)
         return self.system.vectors(np.einsum("cb,bcr->br", self.numbers, x))
 
     def pull(self, v: np.ndarray) -> np.ndarray:
-        """G(d)ᵀ v as (n_neurons, n_channels)."""
+        """Return G(d)ᵀ v as (n_neurons, n_channels)."""
         y = self.system.coordinates(v)
         return self.system.vectors((self.numbers.conj() * y).T)

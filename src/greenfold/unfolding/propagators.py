@@ -1,17 +1,18 @@
 """Steps of a network with constant input, and the plan that lays them along a stimulus.
 
-A `Panel` is a step of the unfolded network: exact propagation, quadrature and every order.
-With A = I − W diag(φ'), φ' the slopes at rest, the linear network moves over a time s by
+A `Panel` is a step of the unfolded network, with exact propagation, quadrature and all
+orders. With A = I − W diag(φ') and the slopes φ' at rest, the linear network moves over a
+time s by
 
     E(s) = exp(−A s/τ),    F(s) = A⁻¹ (I − E(s)),    y → E(s) y + F(s) u x.
 
-For neurons with time constants τ_i, A, W and u are multiplied by τ/τ_i from the left, τ
-their mean. Writing φ(y) = φ'(0) y + f(y) and counting powers of f, y = Σ_k y⁽ᵏ⁾ with
+For neurons with time constants τ_i of mean τ, A, W and u are multiplied by τ/τ_i from the
+left. Writing φ(y) = φ'(0) y + f(y) and counting powers of f gives y = Σ_k y⁽ᵏ⁾ with
 
     (τ∂ + 1 − φ'(0) W) y⁽ᵏ⁾ = W [f(Σ_i y⁽ⁱ⁾)]_{order k−1}
 
-(paper, equations 9 and 11, `rate-series`, `first_order_correction`, for any order): each
-order is the same linear network, driven by products of lower ones.
+(paper, equations 9 and 11, `rate-series`, `first_order_correction`, for any order). Each
+order is the same linear network, driven by products of lower orders.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from .._base import checks as check
 from .._base.arrays import like, namespace
 from ..networks.reservoir import Reservoir
 
-#: Largest exponent β (see `plan_quadrature`) of one quadrature panel; the cost per unit of
-#: time is flat around this value. At order 1 no node feeds another, and few long panels
-#: need fewer nodes in all.
+#: Largest exponent β (see `plan_quadrature`) of one quadrature panel. The cost per unit of
+#: time is flat around this value. At order 1, no node feeds another, and few long panels
+#: need fewer nodes in total.
 _PANEL_EXPONENT, _SINGLE_EXPONENT = 4.0, 24.0
 _MAX_PANELS = 2000
 #: Norm below which the series of φ₁ up to the 12th power is exact to rounding: the first
-#: omitted term is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
+#: omitted term is 0.5¹³/14! ≈ 1.4e-15 of the leading term.
 _SERIES_RADIUS, _SERIES_TERMS = 0.5, 12
 
 
@@ -42,7 +43,7 @@ class HasArrays:
     """A dataclass of host arrays that can be moved to a device."""
 
     def on(self, reference: Any, dtype: Any) -> Self:
-        """The same with its arrays on the device of ``reference``, as ``dtype``."""
+        """Return a copy with its arrays on the device of ``reference``, as ``dtype``."""
 
         def moved(value: Any) -> Any:
             if isinstance(value, np.ndarray):
@@ -58,38 +59,39 @@ class HasArrays:
 class Step(HasArrays):
     """One step of the network with constant input, forward and back; hashed by identity.
 
-    States are rows, deviations from the resting state; those of an expansion have its
-    orders on a leading axis. A step has ``n_neurons`` and four methods: `input_map` turns u
-    into the matrix that maps inputs (n_cases, n_channels) to pushes, `input_map_pullback`
+    States are rows of deviations from the resting state. States of an expansion have its
+    orders on a leading axis. A step has ``n_neurons`` and four methods. `input_map` turns u
+    into the matrix that maps inputs (n_cases, n_channels) to pushes; `input_map_pullback`
     is its adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array
-    and appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
-    cotangents of state and push, and may overwrite ``bar``.
+    and appends to ``slopes`` the values that the way back needs. ``retreat(bar, slopes)``
+    returns the cotangents of state and push, and may overwrite ``bar``.
     """
 
     n_neurons: Any
     #: Number of orders of an expansion; None without an expansion.
     n_orders: Any = None
-    #: Memory per case, in states: held by `advance`, and left in ``slopes``.
+    #: Memory per case, in states: held during `advance`, and left in ``slopes``.
     n_working: Any = 10.0
     n_slopes: Any = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read."""
+    """Steps of the stimulus, each cut into equal sub-steps, and times of the readout."""
 
     #: One of the ``n_sub`` sub-steps of a whole step.
     step: Any
     n_sub: int
-    #: Weight of the state at the end of each whole step in the readout, (n_whole,); all
-    #: zero if there is a tail, whose end is then the readout.
+    #: Weight of the state at the end of each whole step in the readout, (n_whole,). All
+    #: weights are zero if there is a tail: its end is then the readout.
     weights: np.ndarray
     #: One of the ``n_tail`` sub-steps of a last, shortened step.
     tail: Any = None
     n_tail: int = 0
     #: Initial state of every series, as a deviation from the resting state, (n_neurons,).
     start: Any = None
-    #: Read each state of weight one separately, on a leading time axis, not their sum.
+    #: Whether to read each state of weight one separately, on a leading time axis, instead
+    #: of their sum.
     every: bool = False
 
     @cached_property
@@ -104,7 +106,7 @@ class Plan:
 
     @cached_property
     def kinds(self) -> list[Any]:
-        """The regular step, and that of the tail if there is one."""
+        """The regular step, and the step of the tail if there is a tail."""
         return [self.step] if self.tail is None else [self.step, self.tail]
 
     @cached_property
@@ -120,7 +122,7 @@ class Plan:
         ]
 
     def on(self, reference: Any, dtype: Any) -> Plan:
-        """The same with its matrices on the device of ``reference``."""
+        """Return the same plan with its matrices on the device of ``reference``."""
         if isinstance(reference, np.ndarray) and dtype == np.float64:
             return self
         tail = None if self.tail is None else self.tail.on(reference, dtype)
@@ -129,7 +131,7 @@ class Plan:
 
 
 def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
-    """Weights of the step ends in the readout, and the time if it is inside a step.
+    """Return the weights of the step ends, and the readout time if inside a step.
 
     ``readout`` is a time in (0, n_steps · dt], or one weight per step.
     """
@@ -137,7 +139,7 @@ def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, flo
     if value.ndim == 1:
         wanted = f"have one weight per step, shape ({n_steps},)"
         check.must(value.shape == (n_steps,), "readout", wanted, f"shape {value.shape}")
-        check.must(value.any(), "readout", "weigh at least one step", "zeros only")
+        check.must(value.any(), "readout", "weight at least one step", "zeros only")
         return value, None
     time = float(value)
     fits = 0 < time <= n_steps * dt * (1 + 1e-12)
@@ -159,9 +161,9 @@ def make_plan(
     *,
     start: np.ndarray | None = None,
 ) -> Plan:
-    """Make the plan of a readout, given as returned by `plan_readout`.
+    """Make the plan of a readout, given in the form that `plan_readout` returns.
 
-    ``make_step`` turns the length of a step into one sub-step and their number.
+    ``make_step`` maps the length of a step to a sub-step and the number of sub-steps.
     """
     step, n_sub = make_step(dt)
     if time is None:
@@ -173,19 +175,19 @@ def make_plan(
 
 
 def norm_bound(Z: np.ndarray) -> float:
-    """Geometric mean of the 1- and ∞-norm, a cheap bound on the 2-norm."""
+    """Return the geometric mean of the 1- and ∞-norm, a cheap bound on the 2-norm."""
     norms = (np.linalg.norm(Z, kind) for kind in (1, np.inf))
     return float(np.prod(np.sqrt(list(norms))))
 
 
 def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
-    """φ₀ … φ_upto of a matrix, the weights of exponential integrators; upto ≥ 1.
+    """Return φ₀ … φ_upto of a matrix, the weights of exponential integrators; upto ≥ 1.
 
         φ₀(Z) = exp(Z),    φ_k(Z) = Σ_j Z^j / (j + k)!
 
-    Modified scaling and squaring of Skaflestad & Wright (2009): a short series at a small
-    argument, then doublings. The recurrence φ_{k+1} = (φ_k − 1/k!)/Z would cancel for small
-    Z.
+    The method is the modified scaling and squaring of Skaflestad & Wright (2009): a short
+    series at a small argument, then doublings. The recurrence φ_{k+1} = (φ_k − 1/k!)/Z
+    would cancel for small Z.
     """
     identity, norm = np.eye(len(Z)), norm_bound(Z)
     doublings = max(0, ceil(np.log2(norm / _SERIES_RADIUS))) if norm > 0 else 0
@@ -203,7 +205,7 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
 
 
 def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
-    """φ-functions of 2Z from those of Z; for a decaying network nothing cancels.
+    """Return φ-functions of 2Z from those of Z; nothing cancels in a decaying network.
 
     φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!]
     """
@@ -216,7 +218,7 @@ def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
             total /= 2.0**k
             found.append(total)
     if not all(np.isfinite(matrix).all() for matrix in found):
-        problem = "the states of this unstable network exceed floating point within one"
+        problem = "the states of this unstable network exceed the range of floats in one"
         advice = "shorten `dt` or scale the weights down"
         raise OverflowError(f"{problem} step; {advice}.")
     return found
@@ -225,15 +227,15 @@ def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
 def plan_quadrature(
     reservoir: Reservoir, length: float, order: int, tol: float
 ) -> tuple[int, int]:
-    """Number of panels per step and of Gauss–Legendre nodes per panel.
+    """Return the number of panels per step and of Gauss–Legendre nodes per panel.
 
-    The source of order k of a gain of degree p is a sum of products of up to k(p−1)+1
-    states, carried on by one more propagator: over a panel of length h it behaves like
+    With a gain of degree p, the source of order k is a sum of products of up to k(p−1)+1
+    states, and one more propagator carries it on. Over a panel of length h, it behaves like
     exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The error of the Gauss rule is then β^2q (q!)⁴ /
-    ((2q+1) ((2q)!)³); from order 2 on the source is also interpolated between the nodes,
-    with a mean error below 2 (β/4)^q / q!. Over a short first panel the source itself is of
-    size β^kp. q is the smallest number whose error per panel, relative to that, is below
-    ``tol``.
+    ((2q+1) ((2q)!)³). From order 2 on, the source is also interpolated between the nodes,
+    with a mean error below 2 (β/4)^q / q!. Over a short first panel, the source itself is
+    of size β^kp. q is the smallest number of nodes whose error per panel, relative to that
+    size, is below ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
@@ -247,12 +249,12 @@ def plan_quadrature(
     check.require(
         n_panels <= _MAX_PANELS,
         f"`dt` = {length:g} is {constants:.3g} time constants, and order {order} would "
-        f"take {n_panels} quadrature panels in every step; the network has settled long "
-        f"before, shorten `dt` below {most:.3g}.",
+        f"take {n_panels} quadrature panels in every step; the network settles long before "
+        f"the end of a step, so shorten `dt` below {most:.3g}.",
     )
     if order > 1:
         return n_panels, _nodes_needed(exponent / n_panels, order, degree, tol)
-    # Choose between few long and many short panels by the number of nodes.
+    # Choose between few long and many short panels by the total number of nodes.
     shortest = max(n_panels, ceil(exponent / _PANEL_EXPONENT))
     plans = (
         (count, _nodes_needed(exponent / count, order, degree, tol))
@@ -281,10 +283,10 @@ def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Panel(Step):
-    """A `Step` of the unfolded network; make one with `build` or `build_map`.
+    """A `Step` of the unfolded network; `build` and `build_map` make panels.
 
     A state has shape (order + 1, n_cases, N). Matrices act on rows from the right, ``y @
-    E``: they are stored transposed, so that one product serves a whole batch.
+    E``, and are stored transposed, so that one product is enough for a whole batch.
     """
 
     length: float
@@ -317,7 +319,7 @@ class Panel(Step):
 
     def input_map(self, u: Any) -> Any:
         """Return the effect of the input at the end of the panel and at its nodes."""
-        # The input enters with rank n_channels, not N.
+        # Multiply by u first: the input has rank n_channels, not N.
         xp = namespace(u)
         inputs = xp.matrix_transpose(u)
         if not self.order:
@@ -331,7 +333,7 @@ class Panel(Step):
         return found + self.F_nodes @ back(bar[:, n:]) if self.order else found
 
     def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
-        """All orders at the end of the panel."""
+        """Return all orders at the end of the panel."""
         n, order = self.n_neurons, self.order
         ahead = y @ self.E
         ahead[0, ...] += push[:, :n]
@@ -351,7 +353,7 @@ class Panel(Step):
         return ahead
 
     def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
-        """Cotangents of all orders at the start, and of the push."""
+        """Return the cotangents of all orders at the start, and of the push."""
         xp, order = namespace(bar), self.order
         back = xp.matrix_transpose
         before = bar @ back(self.E)
@@ -372,10 +374,10 @@ class Panel(Step):
 
 
 def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
-    """Σ_p c_p y^p as a new array, computed in place to save memory traffic.
+    """Return Σ_p c_p y^p as a new array, computed in place to save memory traffic.
 
-    An odd or even polynomial is one of y², with half the terms. Coefficients are numbers,
-    or arrays for the last axis of y.
+    An odd or even polynomial is evaluated in y², with half the terms. Coefficients are
+    numbers, or arrays for the last axis of y.
     """
     xp = namespace(y)
     used = [p for p, c in enumerate(coefficients) if _counts(c)]
@@ -395,19 +397,19 @@ def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
 
 
 def _counts(coefficient: Any) -> bool:
-    """Whether a coefficient is an array, or a number other than zero."""
+    """Return whether a coefficient is an array, or a number other than zero."""
     return not isinstance(coefficient, float) or coefficient != 0
 
 
 def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
-    """Order m of f(Σ_i ε^i terms_i) for the polynomial f.
+    """Return order m of f(Σ_i ε^i terms_i) for the polynomial f.
 
     With δ = Σ_{i≥1} ε^i terms_i it is Σ_{j≤m} f⁽ʲ⁾(terms_0)/j! · [δ^j]_m.
     """
     if order == 0:
         return polynomial(coefficients, terms[0])
     total = None
-    # Orders j … m of δ^j; entry i is order j + i.
+    # ``power`` holds the orders j … m of δ^j; entry i is order j + i.
     power = terms[1 : order + 1]
     for j in range(1, order + 1):
         if j > 1:
@@ -458,13 +460,13 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
 
 
 def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
-    """One step of a network in discrete time, y → E y + F u x, as a panel without nodes."""
+    """Return a discrete-time step, y → E y + F u x, as a panel without nodes."""
     E, F = np.ascontiguousarray(E.T), np.ascontiguousarray(F.T)
     return Panel(length, E, F, nodes=np.empty(0))
 
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
-    """A and W with time in units of the mean time constant."""
+    """Return A and W with time in units of the mean time constant."""
     A = np.eye(len(reservoir.weights)) - reservoir.linear_weights
     if not isinstance(reservoir.pace, np.ndarray):
         return A, reservoir.weights
@@ -473,9 +475,9 @@ def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E(s) = exp(−A s) and F(s) = ∫₀ˢ exp(−A r) dr for several times s, (m, N, N)."""
+    """Return E(s) = exp(−A s) and F(s) = ∫₀ˢ exp(−A r) dr for m times s, (m, N, N)."""
     E, F = np.empty((2, len(times), *A.shape))
-    # One time after another: a stack of temporaries would multiply the memory.
+    # Treat one time after another: a stack of temporaries would multiply the memory.
     for index, time in enumerate(times):
         E[index], F[index] = phi_functions(-time * A, 1)
         F[index] *= time
@@ -485,9 +487,10 @@ def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _node_weights(
     A: np.ndarray, W: np.ndarray, nodes: np.ndarray, weights: np.ndarray, span: float
 ) -> np.ndarray:
-    """Weight of the source at node i in the state at node j, as (q N, q N).
+    """Return the weight of the source at node i in the state at node j, as (q N, q N).
 
-    (1/τ) ∫₀^{s_j} E(s_j − s) ℓ_i(s) ds W with the Lagrange polynomials ℓ_i of the nodes.
+    It is (1/τ) ∫₀^{s_j} E(s_j − s) ℓ_i(s) ds W with the Lagrange polynomials ℓ_i of the
+    nodes.
     """
     q, n = len(nodes), len(A)
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]

@@ -1,7 +1,8 @@
 """The network unfolded to a chosen order, as a system of `greenfold.systems`.
 
-States and gradients of many stimuli take the cheaper of two ways: a `Walk` carries every
-case through the network; `StateKernels` are computed once and applied to every case.
+States and gradients of many stimuli are computed in the cheaper of two ways: a `Walk`
+carries every case through the network; `StateKernels` are computed once and applied to
+every case.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from .propagators import (
 )
 from .walk import Walk, checked_cotangent
 
-#: Tables of kernels beyond this many bytes are not formed.
+#: Largest size of a table of kernels, in bytes; larger tables are not formed.
 TABLE_BYTES = 2**30
 
 
@@ -52,19 +53,21 @@ def unfold(
     readout: Any = None,
     tol: float = 1e-10,
 ) -> Unfolding:
-    """Unfold a reservoir for stimuli of ``n_steps`` constant steps of length ``dt``.
+    """Return the feed-forward map from stimuli to states that a reservoir computes.
+
+    The stimuli have ``n_steps`` steps of length ``dt`` and are constant during each step.
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        States are deviations from its resting state.
+        The network to unfold. States are deviations from its resting state.
     n_steps : int
         Number of steps K of the stimuli.
     dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``; in discrete time 1 by default.
+        Length Δ of a step, in the unit of ``reservoir.tau``; 1 by default in discrete time.
     order : int
-        Order of the expansion in the non-linearity: 0 is the linear network, 1 the paper's
-        O(α); any higher order works. Discrete time has order 0 only.
+        Order of the expansion in the non-linearity: 0 is the linear network, 1 is the
+        paper's O(α), and any higher order works. Discrete time has only order 0.
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
@@ -119,12 +122,13 @@ def unfold(
 class Unfolding(Shown):
     """A reservoir unfolded into a feed-forward map from stimuli to states; see `unfold`.
 
-    Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), the input
-    projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
+    Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); the input
+    projection ``u`` has shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
     float64 in the array namespace and on the device of ``X``.
 
-    In addition to the arguments of `unfold` it has ``readout_weights`` (n_steps,) of the
-    states at the ends of the steps, and ``readout_time`` if that is inside a step.
+    In addition to the arguments of `unfold`, an unfolding has ``readout_weights``
+    (n_steps,), the weights of the states at the ends of the steps in the readout, and
+    ``readout_time``, the time of a readout inside a step, or None.
     """
 
     reservoir: Any
@@ -148,12 +152,12 @@ class Unfolding(Shown):
         return facts | {"order": self.order, "read": read}
 
     def __getstate__(self) -> dict[str, Any]:
-        # Leave out cached parts, which would be most of it.
+        # Leave out cached parts, which would take most of the space.
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def duration(self) -> float:
-        """T = KΔ."""
+        """Duration T = KΔ of the stimuli."""
         return self.n_steps * self.dt
 
     @property
@@ -175,17 +179,17 @@ class Unfolding(Shown):
 
     @property
     def readout(self) -> Any:
-        """Return the readout in the form for `with_readout`."""
+        """Readout in the form that `with_readout` takes."""
         return self.readout_weights if self.readout_time is None else self.readout_time
 
     @cached_property
     def linear(self) -> Unfolding:
-        """Return the same unfolding at order 0."""
+        """The same unfolding at order 0."""
         return self if self.order == 0 else replace(self, order=0)
 
     @property
     def maps(self) -> LinearOrder:
-        """The three maps of order 0 for the optimisers, without checks."""
+        """The three maps of order 0 for the optimisers, without checks of arguments."""
         return self._maps
 
     @cached_property
@@ -229,9 +233,9 @@ class Unfolding(Shown):
         return not self.order or (self.order, len(self.reservoir.coefficients)) == (1, 3)
 
     def _require_kernels(self) -> None:
-        wanted = "be 0, or 1 of a quadratic gain, for plain kernels (or use `states`)"
+        wanted = "be 0, or 1 with a quadratic gain, to give kernels (or use `states`)"
         gain = self.reservoir.gain.name
-        got = f"{self.order} of the gain {gain}, with terms beyond the square"
+        got = f"{self.order} with the gain {gain}, which gives terms beyond the square"
         check.must(self.has_kernels, "order", wanted, got)
 
     def _require_memory(self, what: str, needed: float) -> None:
@@ -242,7 +246,7 @@ class Unfolding(Shown):
         check.require(needed <= TABLE_BYTES, problem, MemoryError)
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
-        """Whether `kernels_of_all` exists for this order and readout, and fits."""
+        """Return whether `kernels_of_all` exists for this order and readout, and fits."""
         if self.order == 0:
             return True
         needed = table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
@@ -251,8 +255,8 @@ class Unfolding(Shown):
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
         """Return whether kernels of all neurons are cheaper than stepping ``n_cases``.
 
-        This compares multiplications: per case, stepping takes 2 (q + 1) N² per panel, the
-        kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
+        The comparison counts multiplications. Stepping takes 2 (q + 1) N² per case and
+        panel. The kernels take (K C)²/2 · N per case, after (K C)²/2 · (q + 1) N² once.
         """
         if self.order == 0 or not self.has_kernels_of_all(n_channels):
             return self.order == 0
@@ -263,7 +267,10 @@ class Unfolding(Shown):
         return by_kernels < n_cases * plan.read_steps * 2 * per_step * n
 
     def kernels_of_all(self, u: Any, reference: Any = None) -> StateKernels:
-        """Kernels of all neurons for one u (orders 0 and 1), on ``reference``'s device."""
+        """Return the kernels of all neurons for one u (orders 0 and 1).
+
+        They are on the device of ``reference``, or on the host if it is None.
+        """
         self._require_kernels()
         if self.order and self._plan.tail is not None:
             wanted = "be the end of a step for the kernels of all neurons beyond order 0"
@@ -299,14 +306,14 @@ class Unfolding(Shown):
             every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
             walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
             found = walk.trajectories() if trajectories else walk.states
-        problem = f"the states of order {self.order} exceed floating point"
+        problem = f"the states of order {self.order} exceed the range of floats"
         finite = bool(xp.all(xp.isfinite(found)))
         check.require(finite, f"{problem}; scale `X` or `u` down.", OverflowError)
         return found
 
     @with_few_threads(rows_of)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Return the gradient with respect to the projections, by the adjoint.
+        """Return the gradient with respect to the projections, by the adjoint method.
 
         For any function L of the states Y = ``states(X, u)``, pass ``cotangent`` = ∂L/∂Y
         and get ∂L/∂u. For a function of the readout z = Y v, pass v and ``cotangent`` =
@@ -346,7 +353,7 @@ class Unfolding(Shown):
         return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
 
     def square_of_input(self) -> SquareOfInput:
-        """Contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1 (order 1)."""
+        """Return contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1."""
         return SquareOfInput(self.maps)
 
     def input_response(self, u: Any) -> np.ndarray:
@@ -359,14 +366,15 @@ class Unfolding(Shown):
     def readout_response(self, v: Any) -> np.ndarray:
         """Return the linear response L_v of a readout: row n is l_n with a_n = l_n · u.
 
-        It is (n_steps, n_neurons), zero after the readout; several v add an axis.
+        It has shape (n_steps, n_neurons) and is zero after the readout. Several v add an
+        axis.
         """
         vectors = check.host_array(v, "v", ndim=(1, 2))
         check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
         return self.maps.readout_response(vectors)
 
     def response_sum(self, d: np.ndarray) -> GreensSum:
-        """G(d) = Σ_n d_n G⁽¹⁾_n for weights d (n_channels, n_steps) of the steps."""
+        """Return G(d) = Σ_n d_n G⁽¹⁾_n for weights d (n_channels, n_steps) of the steps."""
         return self.maps.response_sum(d)
 
     def greens1(self) -> np.ndarray:
@@ -388,11 +396,11 @@ class Unfolding(Shown):
         (p, n) ↔ (q, m).
         """
         n, k = self.n_neurons, self.n_steps
-        wanted = "be 1, of a quadratic gain, for G⁽²⁾"
+        wanted = "be 1, with a quadratic gain, to give G⁽²⁾"
         check.must(self.order, "order", wanted, "0, a linear network")
         self._require_kernels()
         # The kernels and the result are in memory at the same time.
         self._require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2)
         _, pairs = self.kernels_of_all(np.eye(n)).full()
-        # One channel per neuron: (p, n, q, m, i).
+        # With one channel per neuron, the axes are (p, n, q, m, i).
         return pairs.reshape(n, k, n, k, n).transpose(4, 0, 2, 1, 3)

@@ -1,6 +1,7 @@
 """Walk through time, for an unfolded or an integrated network.
 
-A `Walk` carries many stimuli along a `Plan` of steps in bounded memory, and gradients back.
+A `Walk` carries many stimuli forward along a `Plan` of steps, and gradients back, in
+bounded memory.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ from .._base.arrays import (
 from ..systems import Divergence
 from .propagators import Plan
 
-#: Number of cases carried at a time. With 256 rows a product is near its peak and its
-#: result still in the cache; 1000 rows of 100 neurons took 1.4 times as long per case. A
-#: GPU needs more.
+#: Number of cases carried at a time. With 256 rows, a product is near its peak speed and
+#: its result is still in the cache; 1000 rows of 100 neurons took 1.4 times as long per
+#: case. A GPU needs more rows.
 _HOST_ROWS, _DEVICE_ROWS = 256, 8192
-#: A state beyond this multiple of its series' largest input to a neuron counts as
-#: divergent: the slowest mode of a stable network would last a million time constants.
+#: A state beyond this multiple of the series' largest input to a neuron counts as
+#: divergent: to get there, a stable network would need a mode that lasts a million time
+#: constants.
 _EXPLODED = 1e6
 
 
 def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
-    """∂L/∂Y, or ∂L/∂z if there is a v, in the namespace of ``X``."""
+    """Return ∂L/∂Y, or ∂L/∂z if v is given, checked and in the namespace of ``X``."""
     wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
     host = check.host_array(cotangent, "cotangent")
     fits = host.shape == wanted
@@ -49,17 +51,17 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
 
 
 class Batch:
-    """Some cases on their way along a plan on the device of X and u."""
+    """A batch of cases on their way along a plan, on the device of X and u."""
 
     def __init__(self, plan: Plan, X: Any, u: Any) -> None:
         self.plan = plan
-        # Contiguous by step, in the order of use.
+        # Make steps contiguous, because they are used one after another.
         used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
         self.inputs = contiguous(used)
         self.input_maps = {step: step.input_map(u) for step in plan.kinds}
 
     def start(self) -> Any:
-        """The initial state."""
+        """Return the initial state."""
         step, n_cases = self.plan.step, self.inputs.shape[1]
         leading = () if step.n_orders is None else (step.n_orders,)
         y = zeros((*leading, n_cases, step.n_neurons), self.inputs)
@@ -68,10 +70,10 @@ class Batch:
     def walk(
         self, y: Any, places: range, read: Any = None, tape: Any = None, ends: Any = None
     ):
-        """Walk from state y over some places; return the final state and what was read.
+        """Walk from state y over some places; return the final state and the readings.
 
-        ``read`` holds earlier readings, ``tape`` receives the slopes of each place,
-        ``ends`` the state at the end of each step of the stimulus.
+        ``read`` holds earlier readings, ``tape`` receives the slopes of each place, and
+        ``ends`` receives the state at the end of each step of the stimulus.
         """
         at, push, all_places = -1, None, self.plan.places
         for place in places:
@@ -95,11 +97,11 @@ class Batch:
         return y, read
 
     def record(self, length: int = 0, ends: Any = None) -> None:
-        """Walk to the readout; set ``read``, the states there, and the state ``last``.
+        """Walk to the readout; set ``read``, the states read, and ``last``, the last state.
 
-        The slopes of the last ``length`` places are kept for the way back. For earlier ones
-        only the states at the start of segments of that length are kept: these segments are
-        walked again on the way back.
+        The slopes of the last ``length`` places are kept for the way back. For earlier
+        places, only the states at the start of segments of that length are kept; the way
+        back walks these segments again.
         """
         n_places, starts = len(self.plan.places), [0]
         if length:
@@ -116,10 +118,10 @@ class Batch:
         self.last, self.read = y, namespace(y).stack(read) if every else read
 
     def pullback(self, cotangent: Any) -> Any:
-        """Gradient (n_neurons, n_channels) by u of Σ cotangent · read.
+        """Return the gradient (n_neurons, n_channels) by u of Σ cotangent · read.
 
-        In float64: sums over many series would lose digits in float32, and depend on the
-        batches. Slopes are released after use; another call walks again.
+        The gradient is in float64: in float32, sums over many series would lose digits and
+        depend on the batches. Slopes are released after use; another call walks again.
         """
         xp, places = namespace(cotangent), self.plan.places
         gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
@@ -150,9 +152,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Room:
-    """How many cases to process at a time, at most ``rows``, and what to store.
+    """The memory for a walk: how many cases to process at a time, and what to store.
 
-    A place leaves ``n_slopes`` states on the tape; a step holds ``n_working``.
+    A batch has at most ``rows`` cases. Per case, each place leaves ``n_slopes`` states on
+    the tape, and a step holds ``n_working`` states.
     """
 
     n_cases: int
@@ -164,22 +167,22 @@ class Room:
     rows: int
 
     def rows_holding(self, n_states: float) -> int:
-        """Return the cases per batch, given the number of states per case."""
+        """Return the number of cases per batch if each case holds ``n_states`` states."""
         return max(1, min(self.rows, int(self.budget / (n_states * self.state_bytes))))
 
     def _kept(self) -> np.ndarray:
-        """Number of states kept per case with tapes of 1 … n_places places."""
+        """Return the number of states kept per case, for tapes of 1 … n_places places."""
         length = np.arange(1, self.n_places + 1)
         return np.ceil(self.n_places / length) + self.n_slopes * length
 
     def tape_for_all(self) -> int:
-        """Longest tape with which all cases can be kept at once; 0 if there is none."""
+        """Return the longest tape with which all cases can be kept at once, or 0."""
         held = self.n_cases * self._kept() + self.rows * self.n_working
         fitting = np.flatnonzero(held * self.state_bytes <= self.budget)
         return int(fitting[-1]) + 1 if len(fitting) else 0
 
     def tape_for_batches(self) -> tuple[int, int]:
-        """Rows of a batch and the length of its tape, if one batch is kept at a time."""
+        """Return rows and tape length of a batch, if one batch is kept at a time."""
         held = self._kept() + self.n_working
         rows = self.rows_holding(float(held.min()))
         fitting = np.flatnonzero(rows * held * self.state_bytes <= self.budget)
@@ -189,11 +192,12 @@ class Room:
 class Walk:
     """Many stimuli walked along a plan at one projection, in batches of bounded memory.
 
-    It runs on the device of ``X`` (n_cases, n_channels, n_steps), by default in float32 if
-    that is its dtype; ``plan`` and ``u`` (n_neurons, n_channels) are on the host. With
-    ``keep``, `states` keeps what `pullback` needs as far as memory allows, so series are
-    walked once instead of twice. With ``orders``, those of an expansion are returned
-    separately, on a leading axis. Other networks raise `Divergence` if they diverge.
+    A walk runs on the device of ``X`` (n_cases, n_channels, n_steps); ``plan`` and ``u``
+    (n_neurons, n_channels) are on the host. By default, it runs in float32 if that is the
+    dtype of ``X``, and otherwise in float64. With ``keep``, `states` keeps the values that
+    `pullback` needs as far as memory allows, so series are walked once instead of twice.
+    With ``orders``, the orders of an expansion are returned separately, on a leading axis.
+    A network without an expansion raises `Divergence` if it diverges.
     """
 
     def __init__(
@@ -217,7 +221,7 @@ class Walk:
 
     @cached_property
     def room(self) -> Room:
-        """What fits into memory on the device of the stimuli."""
+        """Memory for the walk on the device of the stimuli."""
         step, n_cases = self._plan.step, self._X.shape[0]
         width = 4.0 if self._dtype == self._xp.float32 else 8.0
         rows = _DEVICE_ROWS if on_gpu(self._X) else _HOST_ROWS
@@ -239,16 +243,16 @@ class Walk:
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
     def record(self, part: slice, length: int = 0, ends: Any = None) -> Batch:
-        """Return some cases at their readout, with slopes of ``length`` places kept."""
+        """Walk some cases to the readout; keep the slopes of the last ``length`` places."""
         batch = self._batch(part)
         batch.record(length, ends)
-        # Checking the last state is enough: a divergent state does not come back.
+        # It is enough to check the last state: a divergent state does not come back.
         if self._plan.step.n_orders is None and self._diverged(batch.last, part).any():
             self._walk_carefully(part)
         return batch
 
     def _summed(self, states: Any) -> Any:
-        """The sum over the orders of an expansion, unless they are wanted separately."""
+        """Return the sum over the orders of an expansion, unless ``orders`` is set."""
         if self._orders or self._plan.step.n_orders is None:
             return states
         return self._xp.sum(states, axis=0)
@@ -257,14 +261,14 @@ class Walk:
         return parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=axis)
 
     def _diverged(self, y: Any, part: slice) -> np.ndarray:
-        """Mark cases whose state has left the range that their input explains."""
+        """Return a mask of cases whose state is too large for their input to explain."""
         xp, (scale, start) = self._xp, self._largest
         inputs = xp.abs(xp.astype(self._X[part, ...], self._dtype, copy=False))
         limit = _EXPLODED * (scale * xp.max(inputs, axis=(1, 2)) + start)
         return to_host(~(xp.max(xp.abs(y), axis=1) <= limit))  # True for NaN
 
     def _walk_carefully(self, part: slice) -> list[Any]:
-        """States at the end of each step, each checked before the next is made."""
+        """Return the states at the end of each step; check each before the next step."""
         batch, ends = self._batch(part), {}
         y = batch.start()
         for place, (index, _, _) in enumerate(self._plan.places):
@@ -277,7 +281,7 @@ class Walk:
 
     @cached_property
     def states(self) -> Any:
-        """Read-out states (n_cases, n_neurons), or (n_read, n_cases, n_neurons)."""
+        """States at the readout, (n_cases, n_neurons) or (n_read, n_cases, n_neurons)."""
         length, found = self.room.tape_for_all() if self._keep else 0, []
         rows = self.room.rows if length else self.room.rows_holding(self.room.n_working)
         with quietly(self._X):
@@ -289,7 +293,7 @@ class Walk:
             return self._joined(found, -2)
 
     def trajectories(self, *, careful: bool = False) -> Any:
-        """States at the end of every step, (n_cases, read_steps, n_neurons).
+        """Return the states at the end of every step, (n_cases, read_steps, n_neurons).
 
         With ``careful``, divergence is checked at every step, to stop early.
         """
@@ -303,7 +307,7 @@ class Walk:
             return self._joined(found, -3)
 
     def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
-        """Gradients by u (n_neurons, n_channels) and v, or None without it.
+        """Return the gradients by u (n_neurons, n_channels) and v (None without v).
 
         ``cotangent`` is ∂L/∂Y, shaped like `states`, or ∂L/∂z (n_cases,) for z = Y v, in
         the namespace of ``X``; v is on the host.
@@ -322,5 +326,5 @@ class Walk:
                     bar = bar[:, None] * readout[None, :]
                 found = batch.pullback(bar)
                 u_bar = found if u_bar is None else u_bar + found
-                del batch  # free it before the next one is made
+                del batch  # free it before the next batch is made
         return u_bar, v_bar

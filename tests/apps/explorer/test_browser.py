@@ -341,9 +341,9 @@ def test_a_tour_explains_u_kappa_and_eta(browser, page):
     browser.visit(page.as_uri(), 400, "light")
     press("Tab", 9)
     for what, after, place in (
-        ("1 of 3: u, the input projection", "Next", ".net"),
-        ("2 of 3: κ, the soft margin", "Next", ".top"),
-        ("3 of 3: η is how much", "Done", ".controls"),
+        ("1 of 3: The input projection u", "Next", ".net"),
+        ("2 of 3: The soft margin κ", "Next", ".top"),
+        ("3 of 3: η sets how much", "Done", ".controls"),
     ):
         assert browser.ask("document.getElementById('tour-said').innerText").startswith(
             what

@@ -87,7 +87,7 @@ def test_some_of_the_classes():
     few = Source("three", X, y, X, y).only(["0", "2"])
     assert set(few.y) == {0, 2}
     assert len(few.X) == len(few.y) == len(few.X_test) == 20
-    with pytest.raises(ValueError, match="'7', which is none of the classes"):
+    with pytest.raises(ValueError, match="'7', but the classes of"):
         Source("three", X, y).only(["0", "7"])
 
 

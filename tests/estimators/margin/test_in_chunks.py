@@ -146,7 +146,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats):
     X, y = beats
     chunks = from_array(X, chunks=(40, -1))
     model = classifier(eta=1.0)
-    with pytest.raises(ValueError, match="with one class: y holds 1 only"):
+    with pytest.raises(ValueError, match="y holds only one class: 1"):
         model.fit(chunks, np.ones(90, int))
     with pytest.raises(ValueError, match=r"numbers of samples: \[90, 89\]"):
         model.fit(chunks, y[:-1])

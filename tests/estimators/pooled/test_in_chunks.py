@@ -103,7 +103,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats, size):
     ):
         with pytest.raises(ValueError, match=f"{sentence}.* at index 41"):
             model.fit(from_array(bad, chunks=(30, -1)), y)
-    with pytest.raises(ValueError, match="with one class: y holds 1 only"):
+    with pytest.raises(ValueError, match="y holds only one class: 1"):
         model.fit(from_array(X, chunks=(30, -1)), np.ones(80, int))
     with pytest.raises(ValueError, match=r"numbers of samples: \[80, 3\]"):
         model.fit(from_array(X, chunks=(30, -1)), y[:3])

@@ -61,7 +61,7 @@ def test_a_worker_killed_during_the_ascent_changes_nothing(cluster, series, monk
             stimuli.moments(dynamics, u), whole.moments(dynamics, u), strict=True
         ):
             assert a == pytest.approx(b, abs=1e-12)
-    with pytest.raises(ConnectionError, match="`client` is closed: make one that is conn"):
+    with pytest.raises(ConnectionError, match="`client` is closed: connect a new"):
         stimuli.moments(dynamics, u)
     with pytest.raises(ConnectionError, match="`client` is closed"):
         SampleStimuli.from_dask(from_array(X, chunks=(17, -1)), y, client=client)

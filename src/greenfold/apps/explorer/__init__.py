@@ -1,7 +1,7 @@
 """A page on which you turn the input projection by hand: one HTML file that works offline.
 
-`make_explorer` makes it from series of two or more classes and a network. Needs jinja2
-(``pip install greenfold[report]``).
+`make_explorer` makes the page from a network and series of two or more classes. It needs
+jinja2 (``pip install greenfold[report]``).
 """
 
 import lazy_loader as lazy

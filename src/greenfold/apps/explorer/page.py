@@ -1,7 +1,7 @@
-"""The explorer, one HTML file: series, solutions, the network and the script.
+"""The explorer: one HTML file with series, solutions, the network and the script.
 
-The page computes with the numbers stored in it. So series are thinned and rounded first,
-and the solutions belong to the rounded series.
+The page computes with the numbers stored in it. Therefore the series are first thinned and
+rounded, and the solutions are those of the rounded series.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from ...optimizers.linear import LinearProblem
 from ..report.comparison import Split
 from ..report.page import fill_template, write_page
 
-#: Largest numbers of values per series, over all channels, and of series per part.
+#: Largest numbers of values per series (over all channels) and of series per part.
 MAX_VALUES, MAX_SERIES = 160, 300
-#: Largest number of values of all series of a data set: 16 bits each, 220 kB as text. Pairs
-#: of classes are left out to leave room for the second number, and at least the third.
+#: Largest number of values of all series of a data set: 16 bits each, 220 kB as text. If
+#: less room than the second number is left, fewer pairs of classes are solved. A data set
+#: always has room for the third number.
 MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
-#: Number of pairs that are solved if there are more than two classes.
+#: Largest numbers of classes and channels, and of pairs of classes that are solved.
 MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3
 _LEVELS = 32_000
 #: Values of η on the slider, and readout times as shares of the duration.
@@ -45,7 +46,7 @@ N_RANDOM, N_NOISES = 50, 25
 #: Quantiles of the accuracy of random projections that bound the band.
 BAND = (0.1, 0.5, 0.9)
 
-#: Modules of JavaScript; each imports only from those before it.
+#: JavaScript modules; each imports only from modules before it.
 MODULES = (
     "numbers", "eigen", "sphere", "network", "moments", "problem", "climb", "reference",
     "own_file", "address", "embed", "tour", "draw", "ring", "gauge", "clouds", "curves",
@@ -54,10 +55,10 @@ MODULES = (
 _IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
 
-#: Sizes up to which E and F are stored in double precision, and stored at all.
+#: Largest numbers of neurons with E and F in double precision, and in any precision.
 DOUBLE_NEURONS, MAX_NEURONS = 64, 128
 _N_EDGES = 90  # number of connections to draw
-#: Bytes of a page, and of its fixed part: script, style, text.
+#: Size of a page in bytes, and of its fixed part: script, style and text.
 PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
 _BASE64 = 4 / 3  # four characters for three bytes
 
@@ -80,8 +81,8 @@ class Source(Split):
         found = sorted(set(_text(self.y)))
         shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
         for one in classes:
-            none = f"`classes` names {one!r}, which is none of the classes of {self.name}"
-            require(one in found, f"{none}: {shown}.")
+            none = f"`classes` names {one!r}, but the classes of {self.name} are {shown}"
+            require(one in found, f"{none}.")
 
         def part(X: Any, y: Any) -> tuple[Any, Any]:
             kept = [i for i, one in enumerate(_text(y)) if one in classes]
@@ -99,7 +100,7 @@ class Source(Split):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Initial state of the page; None means the page's default or a random u."""
+    """The initial state of the page; None means the page's default or a random u."""
 
     eta: float | None = None
     noise: float | None = None
@@ -153,10 +154,10 @@ class PageSeries:
 def prepare(
     source: Source, n_steps: int | None = None, max_numbers: int = MAX_NUMBERS
 ) -> PageSeries:
-    """Reduce series to what fits in a page, and record what was left out.
+    """Return the series in a form that fits in a page, and notes about omitted parts.
 
-    Series of different lengths end together; a shorter one is filled with its first value
-    at the beginning. ``n_steps`` is by default as large as fits.
+    Series of different lengths are aligned at their ends; shorter series are padded with
+    their first value at the beginning. ``n_steps`` is by default as large as fits.
     """
     name, thinned = source.name, []
     values, labels = _cube(source.X, thinned), _text(source.y)
@@ -206,8 +207,8 @@ def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
     longest = max(lengths) if n_steps is None else n_steps
     if len(lengths) > 1:
         thinned.append(
-            f"Series of {min(lengths)} to {max(lengths)} steps end together; shorter ones "
-            "are filled with their first value at the beginning."
+            f"Series of {min(lengths)} to {max(lengths)} steps are aligned at their ends; "
+            "shorter series are filled with their first value at the beginning."
         )
     cut = [one[:, -longest:] for one in series]
     before = [((0, 0), (longest - one.shape[1], 0)) for one in cut]
@@ -218,7 +219,7 @@ def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
 
 
 def _resample(values: np.ndarray, n_steps: int) -> np.ndarray:
-    """Resample series, constant over their steps, to means over equal intervals."""
+    """Return means over ``n_steps`` equal intervals of series constant over their steps."""
     old = values.shape[2]
     edges = np.linspace(0, old, n_steps + 1)
     total = np.concatenate([np.zeros((*values.shape[:2], 1)), values.cumsum(2)], axis=2)
@@ -230,7 +231,7 @@ def _resample(values: np.ndarray, n_steps: int) -> np.ndarray:
 def _thin(
     values: np.ndarray, codes: np.ndarray, room: int, part: str, thinned: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Keep evenly spaced series of each class."""
+    """Return evenly spaced series of each class with their codes, about ``room`` in all."""
     if len(codes) <= room:
         return values, codes
     kept: list[int] = []
@@ -245,7 +246,7 @@ def _thin(
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of η and readout steps; the page starts near the η ``usual``."""
+    """The values of η and readout steps of a page; the page starts near the η ``usual``."""
 
     etas: tuple[float, ...]
     steps: tuple[int, ...]
@@ -272,7 +273,7 @@ class SolvedPair:
     v: np.ndarray
     soft_margin: np.ndarray
     bound: np.ndarray
-    random: np.ndarray  # κ of random u, the readout solved for each
+    random: np.ndarray  # κ of random u, each with its best readout
     noises: np.ndarray
     #: Quantiles `BAND` of the accuracy of the random u under each noise.
     random_accuracy: np.ndarray
@@ -286,10 +287,10 @@ def solve_grid(
     seed: int = 0,
     on_step: Callable[[], None] | None = None,
 ) -> SolvedPair:
-    """Solve one pair of classes at every η and readout time of a grid."""
+    """Return the solutions for a pair of classes at every η and readout time of a grid."""
     stimuli = series.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
-    # The network may use the plain stream of this seed; u would be rows of W.
+    # The network may be drawn from the plain stream of this seed; u would be rows of W.
     rng = np.random.default_rng([seed, 1])
     drawn = rng.standard_normal((N_RANDOM, neurons, channels))
     drawn /= np.linalg.norm(drawn, axis=(1, 2), keepdims=True)
@@ -313,7 +314,7 @@ def solve_grid(
             bound[i, j] = np.nan if best.upper_bound is None else best.upper_bound
             a = kernels[i, j]
             random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
-    # The initial distance between the classes, at which noise begins to matter.
+    # Noise matters from about the initial distance between the classes.
     usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / grid.usual))))
     noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
     accuracy = accuracies(series, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
@@ -327,7 +328,7 @@ def accuracies(
 ) -> np.ndarray:
     """Return the accuracy of kernels (n_kernels, D) under noise, (n_kernels, n_noises).
 
-    The plane between the clouds is trained for this noise.
+    The separating plane is fitted for each noise.
     """
     stimuli = series.stimuli(pair)
     train, test = (np.isin(c, pair) for c in (series.codes, series.codes_test))
@@ -353,7 +354,7 @@ def accuracies(
 
 
 def _round_up(value: float) -> float:
-    """Round up to the next of 1, 2, 3, 5, 8, 10, …; 1 if the value is not positive."""
+    """Return the next larger of 1, 2, 3, 5, 8, 10, …, or 1 if the value is not positive."""
     if not (np.isfinite(value) and value > 0):
         return 1.0
     power = 10.0 ** np.floor(np.log10(value))
@@ -413,7 +414,7 @@ def render(
 
 
 def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
-    """Return how many numbers of series, 16 bits each, fit in a page with its pairs."""
+    """Return how many values of series, of 16 bits each, fit in a page with its pairs."""
     matrices = 2 * n_neurons**2 * (8 if n_neurons <= DOUBLE_NEURONS else 4)
     point = n_neurons * (n_channels + 1) + N_RANDOM + len(BAND) * N_NOISES
     # κ and the bound of a point are written as text.
@@ -446,7 +447,7 @@ def propagators(unfolding: gf.Unfolding) -> tuple[np.ndarray, np.ndarray]:
     n, linear = unfolding.n_neurons, unfolding.linear
     pulse = linear.with_readout(unfolding.dt).input_response(np.eye(n))
     F = pulse.reshape(n, unfolding.n_steps, n)[:, 0].T
-    # The maps of a system always include input; its panel has the propagator.
+    # The maps of a system always include input; the panel has the propagator without it.
     return np.linalg.matrix_power(linear._panel.E.T, linear._n_panels), F
 
 
@@ -489,7 +490,7 @@ def _set(series: PageSeries, solved: Sequence[SolvedPair]) -> dict[str, Any]:
 
 
 def _encode(array: np.ndarray, kind: str) -> str:
-    """Encode numbers as text, row by row."""
+    """Return numbers as text (base64), row by row."""
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
 
 
@@ -514,14 +515,16 @@ def make_explorer(
     seed: int = 0,
     on_step: Callable[[str, float], None] | None = None,
 ) -> Explorer:
-    """Write the explorer page for one or more data sets on one network.
+    """Write the explorer page for one or more data sets and one network.
 
     Parameters
     ----------
     path : str or Path
+        File to write.
     sources : sequence of Source
-        Labelled series. All are brought to the steps of the first.
+        Labelled series. All are resampled to the number of steps of the first.
     reservoir : Reservoir or EchoStateNetwork
+        The network, of at most 128 neurons.
     duration : float
         Duration of a series; unused in discrete time.
     start : Start, optional
@@ -534,10 +537,10 @@ def make_explorer(
         Called before each part with a description and its share of the work.
     """
     neurons = reservoir.n_neurons
-    most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
+    most = f"the explorer shows at most {MAX_NEURONS}: use a smaller network."
     require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
     chosen: list[tuple[PageSeries, list[tuple[int, int]]]] = []
-    used = 0  # numbers of the series that are on the page already
+    used = 0  # values of the series that are already on the page
     for source in sources:
         n_pairs = _n_pairs(neurons, source.n_channels, len(set(_text(source.y))))
         room = room_for_series(neurons, source.n_channels, n_pairs * len(sources)) - used
@@ -553,7 +556,7 @@ def make_explorer(
     sets = [(series, []) for series, _ in chosen]
     for (series, pairs), (_, solved) in zip(chosen, sets, strict=True):
         for pair in pairs:
-            words = f"solving {' or '.join(series.classes[c] for c in pair)}"
+            words = f"solving {' against '.join(series.classes[c] for c in pair)}"
             step = None if on_step is None else partial(on_step, words, share)
             solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
     page = render(unfolding, sets, start, title, note, command)
@@ -561,7 +564,7 @@ def make_explorer(
 
 
 def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
-    """Return the pairs to solve: at least one, and as many as leave room for series."""
+    """Return the number of pairs to solve: at least 1, and as many as leave enough room."""
     most = min(MAX_PAIRS, n_classes * (n_classes - 1) // 2)
     while most > 1 and room_for_series(n_neurons, n_channels, most) < _ENOUGH_NUMBERS:
         most -= 1
@@ -573,7 +576,7 @@ def which_came_first(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw **synthetic** series of two opposite bumps; y = +1 if the upper comes first.
 
-    The bumps vary in time and height on red noise of standard deviation ``noise``.
+    The bumps vary in time and height, and have red noise of standard deviation ``noise``.
     """
     n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
     rng = check.generator(rng)
@@ -584,7 +587,7 @@ def which_came_first(
         centre = place + 0.04 * rng.standard_normal((n_cases, 1))
         height = 1 + 0.3 * rng.standard_normal((n_cases, 1))
         X += sign * y[:, None] * height * np.exp(-0.5 * ((t - centre) / 0.05) ** 2)
-    # Red noise of unit variance that forgets in a twentieth of the time.
+    # Red noise of unit variance; its correlation time is a twentieth of the duration.
     keep = np.exp(-20 / n_steps)
     walk = rng.standard_normal((n_cases, n_steps))
     for n in range(1, n_steps):
@@ -593,19 +596,19 @@ def which_came_first(
 
 
 def built_in_source(seed: int = 0) -> Source:
-    """Return `which_came_first` as a data set of the explorer (synthetic)."""
+    """Return `which_came_first` as a synthetic data set for the explorer."""
     X, y = which_came_first(500, rng=seed)
     names = np.where(y > 0, "up first", "down first")
-    note = "Two opposite bumps in one order or the other, on red noise; drawn by greenfold."
+    note = "Two opposite bumps, in either order, on red noise; made by greenfold."
     parts = (X[:200], names[:200], X[200:], names[200:])
     return Source("Which bump came first", *parts, note, n_series=200)
 
 
 def kept_series(classifier: gf.ReservoirClassifier, name: str) -> Source:
-    """Return the training series stored in a classifier; ValueError if there are none."""
+    """Return the training series stored in a classifier; raise if there are none."""
     stream = getattr(classifier, "_stream", None)
     if stream is None or not len(stream.sample.codes):
-        how = f"name some after it: greenfold explore {name} DATA."
+        how = f"name a data set or file after it: greenfold explore {name} DATA."
         raise ValueError(f"`{name}` holds no series to show; {how}")
     sample = stream.sample
     kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
@@ -618,7 +621,7 @@ def kept_series(classifier: gf.ReservoirClassifier, name: str) -> Source:
 
 
 def with_model(source: Source, classifier: gf.ReservoirClassifier) -> Source:
-    """Return series for a model, with its weights and scaling."""
+    """Return the series with the class weights and the scaling of a model."""
     given, fitted = source.n_channels, classifier.n_channels_in_
     has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
     require(given == fitted, has)
@@ -636,8 +639,8 @@ def _as_fitted(
 ) -> Source:
     each = class_weights(classifier, classifier.classes_, counts) * factors
     weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
-    # Without its own scaling a model uses the unit of the series. The page, which sets ‖μ‖,
-    # cannot know it for each pair.
+    # Without its own scaling, a model uses the unit of the series. The page sets ‖μ‖ and
+    # cannot know this unit for each pair.
     given = classifier.input_scaling
     scaling = 1.0 if given is None else float(given)
     return replace(source, class_weights=weights, scaling=scaling)
@@ -650,7 +653,7 @@ def start_of(classifier: gf.ReservoirClassifier) -> Start:
 
 
 def remarks(classifier: gf.ReservoirClassifier) -> str:
-    """Return sentences on what the page leaves out of a model."""
+    """Return sentences about parts of a model that the page does not show."""
     said = []
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")

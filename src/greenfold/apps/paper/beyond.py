@@ -8,8 +8,8 @@ projection and each σ. (e–h) Soft margin on the simulated network, which is i
 rather than approximated by an expansion. Each mark is one network, judged on new draws that
 were not used for fitting. The rows use a random *u*, the *u* solved for the linear network
 or to first order, and the *u* optimised directly on the simulated network (`Dynamics`). The
-biased tanh saturates; the quadratic gain is the paper's. A number at the left edge is the
-mean of the values that are too low to show.
+networks have a tanh gain with a bias, which saturates, or the paper's quadratic gain. A
+number at the left edge is the mean of the values that are too low to show.
 """
 
 from dataclasses import dataclass, replace
@@ -33,9 +33,9 @@ from .figures import Heartbeats, OnHeartbeats, Run
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """Parameters of these figures."""
+    """Parameters of the figures beyond the paper."""
 
-    #: (a) Number of networks to certify, on ECG5000 and on each artificial ‖μ‖.
+    #: (a) Number of networks to certify, on ECG5000 and for each artificial ‖μ‖.
     n_certified: int = 20
     strengths: tuple[float, ...] = (0.19, 1.0)
     #: (a) Rounds of the paper's alternation to compare with, from one random start.
@@ -47,10 +47,10 @@ class Parameters(OnHeartbeats):
     n_folds: int = 5
     n_networks: int = 10
     n_random: int = 10
-    #: Last panels: gains of the true networks on which projections are judged.
+    #: Last panels: gains of the true networks on which projections are compared.
     gains: tuple[str, ...] = ("biased tanh", "quadratic")
     n_true: int = 5
-    #: Number of series per class to fit there, and as many to judge.
+    #: Number of series per class for fitting, and again for judging.
     n_draws: int = 10_000
     true_neurons: int = 100
     true_starts: int | None = 4
@@ -64,7 +64,7 @@ QUICK = replace(
 )  # fmt: skip
 
 GAINS = {"biased tanh": gf.Gain.biased_tanh(0.5), "quadratic": gf.Gain.quadratic(0.05)}
-#: Projections on the true network: name, and the part of its solution that is kept.
+#: Projections on the true network, and whether their readout is refitted there.
 ROWS = (
     "random u, readout refitted",
     "linear optimum as it is",
@@ -83,7 +83,7 @@ def _shown(row: str) -> str:
 
 
 def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """Return optimum, bound and alternation of one network; ‖μ‖ = 0 means ECG5000."""
+    """Return optimum, bound and alternation for one network; ‖μ‖ = 0 means ECG5000."""
     seed, strength = item
     if strength:
         rng = np.random.default_rng([seed, 2])
@@ -115,7 +115,7 @@ def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
 def _kernels(
     p: Parameters, unfolding: gf.Unfolding, stimuli: gf.SampleStimuli, u: np.ndarray | None
 ) -> np.ndarray:
-    """Return the kernel for every η, (n_etas, n_steps); u None means solve for u too."""
+    """Return the kernel for every η, (n_etas, n_steps); if u is None, also solve for u."""
     if u is None:
         found = [gf.optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
         return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
@@ -159,7 +159,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
 
     The item is a name in `GAINS`, ‖μ‖ of Gaussian stimuli and the seed of the network. Each
     row has κ with its standard error, the accuracy, and the share of draws for which the
-    network diverges, which are left out of the others.
+    network diverges; κ and the accuracy leave these draws out.
     """
     gain, strength, seed = item
     eta, sized = p.eta, replace(p, n_neurons=p.true_neurons)
@@ -178,7 +178,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     try:
         best = gf.optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
     except FloatingPointError:
-        # The network diverges at every start for some draw: fit the others.
+        # For some draw, the network diverges at every start; fit the other draws.
         X, labels = fit
         for u in (linear.u, -linear.u, order1.u):
             kept = _bounded(dynamics, X, u)[1]
@@ -228,7 +228,7 @@ def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) ->
 
 
 def _bounded(dynamics: gf.Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return states of the series for which the network stays bounded, and a mask."""
+    """Return the states of series on which the network stays bounded, and their indices."""
     try:
         return dynamics.states(X, u), np.arange(len(X))
     except FloatingPointError:
@@ -241,7 +241,7 @@ def _bounded(dynamics: gf.Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, 
 
 
 def _error(dynamics: gf.Dynamics, fresh: tuple, u: np.ndarray) -> float:
-    """Return the largest relative difference to simulated states on some draws."""
+    """Return the largest relative difference from simulated states on some draws."""
     step = max(1, len(fresh[1]) // (2 * _N_SIMULATED))
     X = fresh[0][::step]
     try:
@@ -257,7 +257,7 @@ def compute(run: Run) -> dict:
     true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)
     kinds = [(seed, strength) for strength in (0.0, *p.strengths) for seed in seeds]
-    # The large networks first: they take longest.
+    # Start with the large networks, which take longest.
     items = [(s, n) for n in sorted(p.sizes, reverse=True) for s in range(p.n_networks)]
     return {
         "certificates": run.map("certificates", certificate, kinds, p, ecg),
@@ -295,7 +295,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
-    """Draw κ on fresh draws of each projection; marks at the edge are beyond it."""
+    """Draw κ of each projection on fresh draws; a mark at the edge is for values beyond."""
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
     kappa, error = (
@@ -350,7 +350,7 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
     axes.set_yticks([10.0**k for k in range(-4, 2)], shown)
     names = ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)]
     axes.set_xticks(range(len(kinds)), names)
-    # Below the axis, because the panel has points at every height.
+    # The legend is below the axis, because the panel has points at every height.
     below = {"bbox_to_anchor": (0.45, -0.1), "columnspacing": 0.8, "handletextpad": 0.1}
     labels = ("distance to the proven bound", "", "below the bound (%)", "upper center")
     look.panel(axes, "a", *labels, ncols=2, **below)
@@ -369,7 +369,7 @@ def _draw_noise(panels: list[Any], rows: list[dict], p: Parameters) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Return the main numbers, and where solving pays off."""
+    """Return the main numbers, and the cases in which solving pays off."""
     lines = []
     for strength in (0.0, *p.strengths):
         mine = [row for row in numbers["certificates"] if row["strength"] == strength]
@@ -379,8 +379,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         lines.append(
             f"(a) {name}: {np.mean(np.less_equal(gaps, 1e-3)):.0%} of {len(mine)} networks "
             f"are certified to 0.1 %, and the largest gap is {max(gaps):.2%}; after "
-            f"{p.n_rounds} rounds, the alternation is {np.median(below):.2%} below the "
-            f"bound in the median and at most {max(below):.2%}"
+            f"{p.n_rounds} rounds, the alternation is below the bound by "
+            f"{np.median(below):.2%} (median) and by at most {max(below):.2%}"
         )
     for size, panel in zip(p.sizes, _LETTERS, strict=False):
         drawn, best, gain = _gain(numbers["noise"], size)
@@ -388,11 +388,11 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         for i, sigma in enumerate(p.noises):
             mean = gain[:, i].mean()
             error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
-            # A gain counts if it exceeds half a per cent and two standard errors.
+            # A gain counts if it exceeds half a point and two standard errors.
             verdict = "solving helps" if mean > 0 else "solving hurts"
             if abs(mean) < max(0.5, 2 * error):
                 small = abs(mean) < 0.5
-                verdict = "no relevant difference" if small else "within the error"
+                verdict = "below half a point" if small else "within two errors"
             lines.append(
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
                 f"({mean:+.1f} ± {error:.1f}, {verdict})"

@@ -25,19 +25,19 @@ from .figures import OnSteps, Run
 class Parameters(OnSteps):
     """Parameters of Fig. 1; the paper's figure is a sketch without values."""
 
-    #: As in Fig. 3: classes that differ in fluctuations need a non-linear network.
+    #: As in Fig. 3; classes that differ in fluctuations need a non-linear network.
     alpha: float = 0.05
     strength: float = 0.5  # ‖μ‖: the class means are close to each other
     #: Variances of the steps of the two classes, their main difference.
     variances: tuple[float, float] = (1.0, 0.02)
     stimulus_seed: int = 0
     draw_seed: int = 8
-    #: Few series, which the plane separates completely; `n_judged` counts others.
+    #: Number of series per class in the figure; the plane separates so few completely.
     n_per_class: int = 12
     #: Number of other series per class, for the accuracy of the plane.
     n_judged: int = 500
     fine: int = 10  # Times within a step at which the trajectories are drawn
-    n_drawn: int = 14  # (a) Neurons in the sketch: those that u and v use most
+    n_drawn: int = 14  # (a) Neurons in the sketch, those that u and v use most
 
 
 FULL = Parameters()
@@ -60,7 +60,7 @@ def compute(run: Run) -> dict:
 
 
 def one_run(p: Parameters) -> dict:
-    """Return one optimum, some simulated responses to draw, and its accuracy on others."""
+    """Return one optimum, some simulated responses to draw, and the accuracy on others."""
     expanded = p.unfold(p.network_seed, p.n_steps, p.dt, p.alpha)
     reservoir, classes = expanded.reservoir, stimuli(p)
     best = optimize(expanded, classes, p.eta, rng=p.network_seed)
@@ -104,7 +104,7 @@ def _draw_network(axes: Any, found: dict) -> None:
     look.panel(axes, "a", "reservoir")
     W, u, v = (found[f"drawn_{name}"] for name in ("weights", "u", "v"))
     n = len(u)
-    # Neurons driven by the input are on the left, those read out on the right.
+    # Neurons that u drives most are on the left, neurons that v reads most on the right.
     order = np.argsort(np.abs(v) - np.abs(u))
     angle = np.empty(n)
     angle[order] = np.pi - np.pi * np.arange(n) / (n - 1)

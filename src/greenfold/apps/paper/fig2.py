@@ -1,14 +1,15 @@
 """Fig. 2: linear reservoir.
 
 (a) Soft margin against readout time for one network and one pair of classes, with the best
-readout at each time. Solid lines are theory, dashed lines are simulations. For the
-diamonds, *u* is solved for that readout time. The thin grey line is the separation of the
-class means. (b) Soft margin averaged over 250 pairs of classes, for 250 random projections
-*u* (mean and standard deviation) and for *u* solved for each marked readout time. (c) How
-much the solved *u* of (b) uses each mode of the network, at two readout times. Each mark is
-one mode, averaged over the pairs of classes; each bar is the mean over the modes in a bin.
-(d) Soft margin as *u* is rotated away from the solved *u* in random planes (thin lines) and
-on average (thick lines). The readout is either re-optimised or held fixed.
+readout at each time. Solid lines are theory, dashed lines are simulations. At each diamond,
+*u* is solved for the readout time of that diamond. The thin grey line is half the
+difference of the class means. (b) Soft margin averaged over 250 pairs of classes, for 250
+random projections *u* (mean and standard deviation) and for *u* solved for each marked
+readout time. (c) How much the solved *u* of (b) uses each mode of the network, at two
+readout times. Each mark is one mode, averaged over the pairs of classes; each bar is the
+mean over the modes in a bin. (d) Soft margin as *u* is rotated away from the solved *u* in
+random planes (thin lines) and on average (thick lines). The readout is either re-optimised
+or held fixed.
 """
 
 import importlib.util
@@ -26,7 +27,7 @@ from .figures import OnSteps, Run, best_margins, chunks
 
 @dataclass(frozen=True)
 class Parameters(OnSteps):
-    """Parameters of Fig. 2: the paper's values, and ours where it gives none."""
+    """Parameters of Fig. 2: the paper's values, or ours if the paper gives none."""
 
     strength: float = 1.0  # ‖μ‖ of the stimuli, which the paper leaves open here
     fine: int = 20  # (a) Readout times within a step
@@ -70,20 +71,20 @@ def _times(p: Parameters, per_step: int) -> np.ndarray:
 
 
 def _solved_at(p: Parameters) -> np.ndarray:
-    """Return the readout times of (b) at which u is solved: begin and end of each step."""
+    """Return indices of the readout times of (b) for which u is solved, two per step."""
     first = p.per_step * np.arange(p.n_steps)
     return np.unique(np.concatenate([first, first + p.per_step - 1]))
 
 
 def engine() -> str:
-    """Return NEST if it is installed, as in the paper, else the ODE solver."""
+    """Return the simulator: NEST, as in the paper, if it is installed, else ODE solver."""
     return "nest" if importlib.util.find_spec("nest") else "scipy"
 
 
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """Return κ over time from simulated Green's functions, without sampling noise.
 
-    The response to a later pulse is the same, but later: one simulation is enough.
+    One simulation is enough, because the response to a later pulse is the same, but later.
     """
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
@@ -93,7 +94,7 @@ def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
 
 
 def _first_margin(p: Parameters, R: np.ndarray) -> float:
-    """Return max_v κ of the first stimuli for a response, which may be shorter."""
+    """Return max_v κ of the first stimuli for a response, which may have fewer steps."""
     stimuli, n = _stimuli(p, 0), len(R)
     return best_margins(R, stimuli.mu[None, :n], stimuli.psi[None, :n, :n], p.eta)[0]
 
@@ -105,7 +106,7 @@ def analytical_curve(p: Parameters, unfolding: Unfolding, u: np.ndarray) -> np.n
 
 
 def optimal_part(p: Parameters, numbers: range) -> dict:
-    """Return certified optima of some stimuli at `_solved_at`, and mode loadings."""
+    """Return certified optima of some stimuli at the times `_solved_at`, and loadings."""
     unfolding = _unfolding(p)
     modes = unfolding.reservoir.modes()
     times = _times(p, p.per_step)[_solved_at(p)].tolist()
@@ -131,7 +132,7 @@ def random_part(p: Parameters, numbers: range) -> dict:
     total, square = np.zeros((2, p.n_stimuli, len(times)))
     largest = np.full((p.n_stimuli, len(times)), -np.inf)
     for i, time in enumerate(times):
-        # Several projections at once, in place of channels.
+        # Compute several projections at once, as if they were channels.
         responses = unfolding.with_readout(time).input_response(us.T)
         for R in responses.reshape(len(us), unfolding.n_steps, -1):
             values = best_margins(R, mu, psi, p.eta)
@@ -196,7 +197,7 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
         "optimised": optimal.mean(0),
         "optimised_standard_error": optimal.std(0) / np.sqrt(len(optimal)),
         "ratio": optimal.mean(0) / mean.mean(0)[at],
-        # Early, every u reaches the optimum: equal up to rounding.
+        # Early on, every u reaches the optimum up to rounding.
         "share_at_or_above_every_random": (optimal >= largest * (1 - 1e-6)).mean(0),
         "gap_median": np.median(gaps, axis=0),
         "gap_largest": gaps.max(0),
@@ -266,7 +267,7 @@ def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
     edges = np.linspace(real.min() - 1e-9, real.max() + 1e-9, 13)
     place = np.digitize(real, edges) - 1
     centres, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
-    # Both are solved projections: one hue, light and open early, dark and full late.
+    # Both projections are solved, so they have one hue: light and open, dark and full.
     looks = zip(p.mode_times, (0.35, 0.9), "sD", strict=True)
     for i, (time, alpha, mark) in enumerate(looks):
         loading = np.array(modes["loadings"][str(time)])
@@ -299,8 +300,8 @@ def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
         axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
         axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
     axes.set(xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))
-    title = f"rotating $u$ away from $u^*$, $T = {p.angle_time:g}$"
-    x = r"angle between $u$ and $u^*$ (degrees)"
+    title = f"rotating $u$ away from the solved $u$, $T = {p.angle_time:g}$"
+    x = "angle to the solved $u$ (degrees)"
     look.panel(axes, "d", title, x, look.MARGIN, "center left")
 
 
@@ -326,6 +327,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         f"({average['ratio'][-1]:.2f} times as large)",
         f"    {certified:.0%} of the optima are certified to 0.1 %, and the largest gap is "
         f"{max(average['gap_largest']):.1%}; {beaten}",
-        f"(d) 60° away from u*, κ is still {left:.1%} of its maximum if you re-optimise "
-        f"the readout; if you hold it fixed, κ is already negative at {negative:.0f}°",
+        f"(d) 60° away from the solved u, κ is still {left:.1%} of its maximum if you "
+        "re-optimise the readout; if you hold it fixed, κ is already negative at "
+        f"{negative:.0f}°",
     ]

@@ -5,9 +5,10 @@
 one that the non-linearity changes most. The left inset magnifies the box. The right inset
 shows the largest real part of the eigenvalues of the network, linearised along its
 trajectory. (b) Soft margin of the non-linear network (y axis) against that of the linear
-network (x axis). Stars are random projections *u*. Filled dots with guide lines are the two
-optima, with *u* solved for each network separately. Open circles show the same non-linear
-optimum on the simulated network. Colours stand for ‖μ‖ of the stimuli.
+network (x axis). Stars are random projections *u*. Each filled dot with guide lines
+combines the optimum of the linear network (x) with that of the non-linear network (y); *u*
+is solved for each of the two. Open circles show the same non-linear optimum on the
+simulated network. Each colour stands for one ‖μ‖ of the stimuli.
 """
 
 from contextlib import suppress
@@ -25,7 +26,7 @@ from .figures import OnSteps, Run, best_readouts, unit_vectors
 
 @dataclass(frozen=True)
 class Parameters(OnSteps):
-    """Parameters of Fig. 3: the paper's values, and ours where it gives none."""
+    """Parameters of Fig. 3: the paper's values, or ours if the paper gives none."""
 
     alpha: float = 0.05
     #: ‖μ‖ of the stimuli, from violet to yellow in the paper.
@@ -36,8 +37,8 @@ class Parameters(OnSteps):
     n_random: int = 50  # (b) Random input projections
     #: Number of networks, each with its own stimuli, to optimise.
     n_networks: int = 5
-    #: The network in the panels: its expansion is trustworthy at every ‖μ‖, unlike for
-    #: most; the numbers include all networks.
+    #: The network in the panels. Its expansion is trustworthy at every ‖μ‖, unlike that of
+    #: most networks; the numbers include all networks.
     shown: int = 0
     n_simulated: int = 200  # (b) Stimuli per class on which the optimum is simulated
 
@@ -60,7 +61,7 @@ def _stimuli(p: Parameters, number: int, strength: float) -> GaussianStimuli:
 
 
 def responses(p: Parameters) -> dict:
-    """Return the numbers of (a): one stimulus, simulated, at O(α) and linear."""
+    """Return the numbers of (a): responses to one stimulus, simulated, at O(α), linear."""
     unfolding, stimuli = _unfolding(p, p.shown), _stimuli(p, p.shown, p.strengths[-1])
     reservoir = unfolding.reservoir
     rng = np.random.default_rng([p.stimulus_seed, 10])
@@ -72,7 +73,7 @@ def responses(p: Parameters) -> dict:
     fine = unfold(reservoir, n_steps=finer.shape[1], dt=dt, order=1)
     linear, correction = fine.states(finer, u, trajectories=True, orders=True)[:, 0]
     first = linear + correction
-    # The neuron whose response the non-linearity changes most.
+    # Show the neuron whose response the non-linearity changes most.
     neuron = int(np.argmax(np.abs(simulated - linear).max(0)))
     size = np.abs(simulated).max()
     return {
@@ -106,7 +107,7 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         nonlinear = optimize(unfolding, stimuli, p.eta, rng=rng)
         moved = optimize(unfolding, stimuli, p.eta, u=linear.u)
     kappa, u, v = nonlinear.soft_margin, nonlinear.u, nonlinear.v
-    # Error of κ at O(α), on the same stimuli, so that their sampling error cancels.
+    # Both κ are computed on the same stimuli, so that their sampling error cancels.
     X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
     real = None
     with suppress(FloatingPointError):  # the simulated network may diverge
@@ -153,7 +154,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     shown = np.array([found[key] for key, *_ in curves])
 
     def draw_curves(on: Any, part: slice) -> None:
-        # Open dots lie on the line they are compared with and leave it visible.
+        # Open dots leave the line visible on which they lie.
         dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
         for row, (_, colour, dash, width, label) in zip(shown, curves, strict=True):
             line = {"color": colour, "lw": width, "label": label}
@@ -192,7 +193,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
 def _draw_margins(axes: Any, found: list[dict]) -> None:
     import matplotlib as mpl
 
-    hues = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(found)))
+    hues = mpl.colormaps["viridis"](np.linspace(0.25, 0.9, len(found)))
     for one, hue in zip(found, hues, strict=True):
         drawn = (one["random_linear"], one["random_nonlinear"])
         axes.plot(*drawn, "*", color=hue, ms=5, alpha=0.55)
@@ -214,7 +215,7 @@ def _draw_margins(axes: Any, found: list[dict]) -> None:
     axes.plot([], [], "o", color="0.4", mec="k", ms=8, label="solved $u$")
     axes.plot([], [], "o", mfc="none", mec="0.4", ls="", ms=11, label="solved, simulated")
     x, y = (rf"$\kappa_\eta$, {kind} network (a.u.)" for kind in ("linear", "non-linear"))
-    # Outside: the guide lines cross the whole panel.
+    # The legend is outside, because the guide lines cross the whole panel.
     outside = {"bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
     look.panel(axes, "b", "non-linear against linear", x, y, "upper left", **outside)
 
@@ -237,8 +238,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"({min(ratios):.2f}–{max(ratios):.2f} times as large)"
         )
         simulated.append(
-            f"{at} {kept} of {len(rows)} networks, and {kept_trusted} of {len(trusted)} "
-            "with a trustworthy expansion"
+            f"{at} {kept} of all {len(rows)} networks; {kept_trusted} of the "
+            f"{len(trusted)} whose expansion is trustworthy"
         )
         random.append(f"{at} {drawn.mean():+.1e} ± {drawn.std():.1e}")
     return [

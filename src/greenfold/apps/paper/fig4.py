@@ -1,12 +1,13 @@
 """Fig. 4: network states on ECG5000.
 
-(a) States along the readout for 4332 heartbeats and random *u*, to first order in α: the
-mean over 50 random projections (filled), and the projections with the highest (light
-outline) and lowest (dark outline) accuracy. (b) The same for the solved *u*, simulated. (c)
-The two terms of the soft margin, distance and covariance, over the first ten rounds of the
-paper's alternation. Their difference (grey) is the soft margin. (d) Both terms over time
-for the solved *u* and *v*: grey where the soft margin is positive, hatched where it is
-negative. The network is the one in Fig. 3.
+(a) Histograms of the states along the readout for 4332 heartbeats and random *u*, to first
+order in α: averaged over 50 random projections (filled), and for the projections with the
+highest accuracy (grey outline) and the lowest accuracy (black outline, white on dark
+pages). (b) The same for the solved *u*, simulated. (c) The two terms of the soft margin,
+separation and variance term, over the first ten rounds of the paper's alternation. Their
+difference (grey) is the soft margin. (d) Both terms over time for the solved *u* and *v*:
+grey where the soft margin is positive, hatched where it is negative. The network is the one
+in Fig. 3.
 """
 
 from dataclasses import dataclass, replace
@@ -23,13 +24,13 @@ from .figures import Heartbeats, OnHeartbeats, Run, best_readouts, chunks
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """Parameters of Fig. 4: the paper's values, and ours where it gives none."""
+    """Parameters of Fig. 4: the paper's values, or ours if the paper gives none."""
 
     network_seed: int = 0  # The network that Fig. 3 shows
     alpha: float = 0.05
     n_random: int = 50
     n_rounds: int = 10  # (c) Rounds of the paper's alternation from a random start
-    #: (c) Order of the expansion there; 0 takes a second, 1 minutes.
+    #: (c) Order of the expansion in the alternation; 0 takes a second, 1 takes minutes.
     alternation_order: int = 1
     n_test: int | None = None  # Test series to use, evenly spaced; all 4332 by default
     simulation_rtol: float = 1e-6
@@ -56,7 +57,7 @@ def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
 
 
 def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
-    """Return accuracy and density of readout values; the last bins are open."""
+    """Return accuracy and density of readout values; the outer bins hold all beyond."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
     found = {"accuracy": (z * signs > 0).mean()}
@@ -84,7 +85,7 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
         best = optimize(unfolding, stimuli, p.eta)
         system = unfolding if p.alternation_order else unfolding.linear
         rounds = look.alternation(system, stimuli, p.eta, p.n_rounds, p.network_seed, 2)
-    # All times at once, with the projections optimised for the last one.
+    # All times at once, with the projections optimised for the last time.
     paths = unfolding.states(stimuli.series, best.u, trajectories=True) @ best.v
     signed = paths * np.asarray(stimuli.signs)[:, None]
     mean = stimuli.case_weights @ signed
@@ -176,8 +177,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
         (c, "o", rounds, *history[:, :2].T),
         (d, "", *over_time),
     ):
-        covariance = r"covariance $\frac{\eta}{2} v^\mathsf{T}\Sigma v$"
-        distance = r"distance $v^\mathsf{T} M$"
+        covariance = r"variance term $\frac{\eta}{2} v^\mathsf{T}\Sigma v$"
+        distance = r"separation $v^\mathsf{T} M$"
         axes.plot(x, separation, f"{mark}-", color=SOLVED, ms=4, label=distance)
         axes.plot(x, variance, f"{mark}--", color=SOLVED, ms=4, label=covariance)
         how: Any = {"color": "0.85", "label": r"$\kappa_\eta > 0$", "interpolate": True}

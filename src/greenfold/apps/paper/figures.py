@@ -1,8 +1,9 @@
 """Shared parts of the paper's figures, and `reproduce`, which makes them.
 
-Every figure is a module: its title and caption as docstring, its `Parameters`, ``FULL`` and
-``QUICK``, and `compute`, `draw` and `summary`. It is written as SVG, PDF and PNG, with a
-JSON file of all its numbers and of the parameters and versions that made them.
+Every figure is a module. Its docstring is the title and caption of the figure; it defines
+`Parameters`, ``FULL`` and ``QUICK``, and the functions `compute`, `draw` and `summary`. The
+figure is written as SVG, PDF and PNG, with a JSON file of all its numbers and of the
+parameters and versions that made them.
 """
 
 import hashlib
@@ -51,11 +52,11 @@ class Paper:
     eta: float = 10.0
 
     def network(self, seed: int, alpha: float = 0.0, g: float | None = None) -> Reservoir:
-        """Return the first stable draw of N(0, g²/N) weights; they do not depend on α."""
+        """Return the first stable network with N(0, g²/N) weights, which ignore α."""
         rng = np.random.default_rng(seed)
         kind: Any = {"g": g or self.g, "tau": self.tau, "allow_unstable": True}
         while not (drawn := Reservoir.random(self.n_neurons, rng=rng, **kind)).is_stable:
-            pass  # the paper has no networks that are unstable at rest
+            pass  # the paper has no network that is unstable at rest
         gain = Gain.quadratic(alpha) if alpha else Gain.linear()
         return Reservoir(drawn.weights, self.tau, gain)
 
@@ -68,12 +69,12 @@ class Paper:
         tol: float = 1e-10,
         g: float | None = None,
     ) -> Unfolding:
-        """Unfold the network of a seed, to first order if α is not zero."""
+        """Return the unfolded network of a seed, to first order if α is not zero."""
         reservoir, order = self.network(seed, alpha, g), 1 if alpha else 0
         return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
 
     def projections(self, n_vectors: int, *seed: int) -> np.ndarray:
-        """Return random projections of the stream ``seed``, (n_vectors, n_neurons)."""
+        """Return random projections from the stream ``seed``, (n_vectors, n_neurons)."""
         return unit_vectors(np.random.default_rng(seed), n_vectors, self.n_neurons)
 
 
@@ -94,7 +95,7 @@ class OnHeartbeats(Paper):
 
 
 class Heartbeats:
-    """Training stimuli, test series and their signs of ECG5000."""
+    """The training stimuli of ECG5000, and its test series with their signs."""
 
     def __init__(self, ecg: BinarySplit, duration: float) -> None:
         self.stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
@@ -102,7 +103,7 @@ class Heartbeats:
         self.steps = (self.stimuli.n_steps, duration / self.stimuli.n_steps)
 
     def accuracy(self, system: Unfolding, u: Any, v: Any, X: Any = None) -> float:
-        """Return the accuracy in per cent on the test series, or on X instead."""
+        """Return the accuracy in per cent on X, or by default on the test series."""
         z = system.kernels(u, v).decision_values(self.X_test if X is None else X)
         return 100 * float((z * self.signs > 0).mean())
 
@@ -128,7 +129,7 @@ def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> 
     seen = np.flatnonzero(np.abs(R).max(1) > 0)
     R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
     if len(R) < R.shape[1]:
-        # One more direction represents all those along which κ does not change.
+        # One more direction represents all directions along which κ does not change.
         basis, _ = np.linalg.qr(R.T)
         R = np.column_stack([R @ basis, np.zeros(len(R))])
     Q = eta * (R.T @ psi @ R)
@@ -138,14 +139,14 @@ def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> 
 def alternation(
     system: Unfolding, stimuli: Stimuli, eta: float, n_rounds: int, *seed: int
 ) -> Any:
-    """Run some rounds of the paper's alternation from a random start of ``seed``."""
+    """Return the result of ``n_rounds`` of the paper's alternation from a random start."""
     rng = np.random.default_rng(seed)
     start: dict[str, Any] = {"n_starts": 1, "max_iter": n_rounds, "tol": 1e-12, "rng": rng}
     return optimize(system, stimuli, eta, "alternating", **start)
 
 
 def chunks(total: int, size: int) -> list[range]:
-    """Split the numbers 0 … total − 1 into consecutive ranges."""
+    """Return the numbers 0 … total − 1 as consecutive ranges."""
     return [range(total)[i : i + size] for i in range(0, total, size)]
 
 
@@ -184,12 +185,12 @@ _LOOK: dict[Any, Any] = {
 
 
 def style() -> Any:
-    """Use a readable, colour-blind safe style while you draw and save."""
+    """Return a context with a readable, colour-blind safe style for drawing and saving."""
     return drawing(_LOOK)
 
 
 def sheet(width: float, height: float, *grid: int, **more: Any) -> tuple[Any, Any]:
-    """Return a figure, sized in inches, without a window, and its grid of axes if any."""
+    """Return a figure of a size in inches, without a window, and its axes if any."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -230,14 +231,14 @@ def plain_ticks(axis: Any, ticks: Any) -> None:
 
 
 def draw_means(axes: Any, x: Any, values: Any, dash: str, colour: str, label: str) -> None:
-    """Draw means over networks with standard deviations; values (n_networks, n_x)."""
+    """Draw means and standard deviations over networks of values (n_networks, n_x)."""
     mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
     axes.errorbar(x, mean, spread, fmt=dash, color=colour, ms=4, capsize=2, label=label)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one figure: its files and numbers, or why it was skipped."""
+    """The result of one figure: its files and numbers, or the reason for skipping it."""
 
     name: str
     title: str
@@ -245,7 +246,7 @@ class Outcome:
     numbers: dict = field(default_factory=dict, repr=False)
     summary: tuple[str, ...] = ()
     seconds: float = 0.0
-    skipped: str | None = None  # what is missing, and how to get it
+    skipped: str | None = None  # a sentence about missing data, and how to get them
 
     def __str__(self) -> str:
         if self.skipped:
@@ -260,7 +261,7 @@ class Outcome:
 
 @dataclass
 class Run:
-    """Argument of a figure's `compute`; checkpoints are in ``out_dir`` until the end."""
+    """The argument of a figure's `compute`; ``out_dir`` holds checkpoints until the end."""
 
     name: str
     parameters: Any
@@ -304,7 +305,7 @@ def reproduce(
     n_jobs: int | None = None,
     redraw: bool = False,
 ) -> list[Outcome]:
-    """Reproduce figures of the paper.
+    """Reproduce figures and tables of the paper, and write them to files.
 
     An interrupted run continues where it stopped if you start it again with the same
     arguments. Figures whose data are missing are skipped, with a note.
@@ -316,19 +317,20 @@ def reproduce(
     out_dir : str or Path
         Folder for the files; created if it does not exist.
     quick : bool
-        A reduced version of the same code: about half a minute per figure.
+        Whether to run a reduced version, which takes about half a minute per figure.
     data_dir : str or Path, optional
         Folder of ECG5000; see `greenfold.datasets.load_dataset`.
     n_jobs : int, optional
         Number of processes; all cores by default.
     redraw : bool
-        Draw the figures again from the JSON files in ``out_dir``, without computing.
+        Whether to draw the figures again from the JSON files in ``out_dir``, without
+        computing.
 
     Returns
     -------
     list of Outcome
-        ``name``, ``files``, ``numbers`` and ``summary`` of each figure, or why it was
-        ``skipped``.
+        ``name``, ``files``, ``numbers`` and ``summary`` of each figure, or the reason why
+        it was ``skipped``.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
@@ -384,11 +386,11 @@ def _redrawn(module: Any, run: Run) -> Outcome:
         record = json.loads(path.read_text(encoding="utf-8"))
         parameters = recorded_parameters(module.FULL, record["parameters"])
     except FileNotFoundError:
-        sentence = f"There is no record {path}: run it without `redraw` first."
+        sentence = f"There is no record {path}: run this figure without `redraw` first."
         return Outcome(run.name, told(module)[0], skipped=sentence)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"The record {path} cannot be read ({error}): run it again."
+            f"The record {path} cannot be read ({error}): run this figure again."
         ) from None
     return _write(module, parameters, record, run.out_dir)
 
@@ -407,7 +409,7 @@ def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
 
 
 def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
-    """Return the recorded parameters, with defaults for newer ones."""
+    """Return the recorded parameters, with defaults for newer parameters."""
     given = {
         one.name: recorded[one.name] for one in fields(default) if one.name in recorded
     }

@@ -1,13 +1,11 @@
 """Supplement: dependence on η, α and g on ECG5000.
 
-(a) Distance between the class means and spread along the readout, against η. The paper
-mentions this dependence but does not show it. (b) Accuracy against η. (c) Gain in soft
-margin from the non-linearity, and the largest real part of the eigenvalues of the
-linearised network (triangles, right axis). (d) Soft margin against the spread *g* of the
-weights, for a readout at the end and for a readout of the mean over time. Panels (b) to (d)
-are our choice: they show what the paper only says in words or leaves open. All values are
-means over five networks; bars are standard deviations. The dotted line marks the paper's
-η = 10.
+(a) Distance between the class means and spread along the readout, against η. (b) Accuracy
+against η. (c) Gain in soft margin from the non-linearity, and the largest real part of the
+eigenvalues of the linearised network (triangles, right axis). (d) Soft margin against the
+spread *g* of the weights, for a readout at the end and for a readout of the mean over time.
+The paper has no such figure; we chose all panels. All values are means over five networks;
+bars are standard deviations. The dotted line marks the paper's η = 10.
 """
 
 import itertools
@@ -107,7 +105,7 @@ def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict
 
 
 def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """Return κ of networks closer to instability, read at the end or averaged."""
+    """Return κ of a network with spread g, read at the end or averaged over time."""
     seed, g = item
     task = Heartbeats(ecg, p.duration)
     n_steps, dt = task.steps

@@ -3,7 +3,8 @@
 Soft margin (a) and accuracy (b) on ECG5000 for random *u* (orange) and solved *u* (blue),
 compared with the paper (diamonds). Values are means and standard deviations over 20
 networks, with 50 random projections *u* per network. The marks in (b) stand for different
-origins of the test series; the paper does not state which origin it uses.
+zero points, that is, points that are subtracted from the test series; the paper does not
+state which point it uses.
 """
 
 import itertools
@@ -22,7 +23,7 @@ from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """Parameters of Table 1, the paper's values."""
+    """Parameters of Table 1, which are the paper's values."""
 
     n_networks: int = 20
     n_random: int = 50
@@ -50,7 +51,7 @@ CENTRES = {
 
 
 def archive_means(data_dir: str | Path | None) -> dict[str, np.ndarray]:
-    """Return means over recordings as in the archive: five classes, not balanced."""
+    """Return means over the recordings of the archive: five classes, not balanced."""
     train, test = (
         np.asarray(load_dataset("ECG5000", split, data_dir=data_dir)[0])
         for split in ("train", "test")
@@ -62,7 +63,7 @@ def archive_means(data_dir: str | Path | None) -> dict[str, np.ndarray]:
 
 
 def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> dict:
-    """Compute all cells of the table for one network."""
+    """Return all cells of the table for one network."""
     task = Heartbeats(ecg, p.duration)
     tests = {"half-way": task.X_test}
     for name, origin in ({"test mean": ecg.X_test.mean(0)} | origins).items():
@@ -125,7 +126,7 @@ def compute(run: Run) -> dict:
 def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
     """Return our value and the paper's, and their difference in standard errors.
 
-    Networks are the independent draws: an error is their spread over √n.
+    Networks are the independent draws, so a standard error is their spread over √n.
     """
     per_network = values.reshape(len(values), -1).mean(1)
     n = len(per_network)
@@ -142,18 +143,18 @@ def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
     }
 
 
-#: Marks of the origins; the colour shows the u. The paper's mark is black, like a
-#: simulation, because ours is compared with both.
+#: Marks of the origins; the colour shows the kind of u. The paper's mark is black, like a
+#: simulation, because our values are compared with both.
 _MARKS = {
-    "half-way": ("o", "origin half-way between the classes"),
-    "test mean": ("s", "origin at the mean of the test series"),
-    "all recordings": ("^", "origin at the mean of all 5000 recordings"),
-    "training recordings": ("v", "origin at the mean of the 500 training recordings"),
+    "half-way": ("o", "zero point half-way between the classes"),
+    "test mean": ("s", "zero point at the mean of the test series"),
+    "all recordings": ("^", "zero point at the mean of all 5000 recordings"),
+    "training recordings": ("v", "zero point at the mean of the 500 training recordings"),
 }
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the table: every cell as a point, with the paper's."""
+    """Draw every cell of the table as a point, with the paper's value."""
     figure, (a, b) = look.sheet(10.4, 5.4, 1, 2)
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)  # the numbers are between the panels
@@ -189,7 +190,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _shown(cell: str, between: str = ", ") -> str:
-    """Return the name of a row; "solved" is what the paper calls optimised."""
+    """Return the name of a row; the paper says "optimised" for "solved"."""
     kind, network_kind = cell.split(", ")
     return f"{look.SHOWN[kind]} u{between}{network_kind}"
 
@@ -209,7 +210,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     lines = [
         f"κ: {kappas}: all within {largest:.1f} standard errors of the paper",
         f"accuracy of the linear network, random / solved u (paper {paper} %), for "
-        "different origins of the test series:",
+        "different zero points, which are subtracted from the test series:",
     ]
     away = {}
     for centre, meaning in numbers["centres"].items():
@@ -221,11 +222,11 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     gain = numbers["gain_of_nonlinearity"]
     return [
         *lines,
-        "The paper does not state the origin of its test series. An origin "
+        "The paper does not state which zero point it subtracts. The zero point "
         f"{numbers['centres'][nearest]} comes closest to both of its accuracies, within "
-        f"{away[nearest]:.1f} points; the next best origin comes within "
-        f"{sorted(away.values())[1]:.1f} points. This is a likely explanation of the "
-        "paper's accuracies, but not an exact one.",
+        f"{away[nearest]:.1f} percentage points; the next best comes within "
+        f"{sorted(away.values())[1]:.1f}. This probably explains most of the difference, "
+        "but not all of it.",
         "κ of the non-linear minus κ of the linear optimum: "
         f"{gain['mean']:+.4f} ± {gain['s.d.']:.4f}",
         f"Separability ‖μ‖²/√(μᵀψμ): {numbers['separability']:.2f} (paper: 2.6)",

@@ -1,4 +1,4 @@
-"""One HTML page about a fit: comparison, figures, certificate, parameters.
+"""A report about a fit as one HTML page: comparison, figures, certificate, parameters.
 
 `compare` needs only greenfold; `write_report` needs matplotlib and jinja2 (``pip install
 greenfold[report]``).

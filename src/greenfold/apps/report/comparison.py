@@ -10,9 +10,9 @@ import numpy as np
 from ... import ReservoirClassifier, noisy_accuracy
 from ...optimizers.result import relative_gap
 
-PROVEN = 1e-3  # relative distance to the bound below which an optimum counts as proven
+PROVEN = 1e-3  # an optimum counts as proven up to this relative distance from the bound
 
-#: Noise for testing a fit without noise, and the accuracy it may lose.
+#: Noise with which to test a fit without noise, and the accuracy that the fit may lose.
 PROBE, FRAGILE = 0.1, 0.1
 
 PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
@@ -96,9 +96,9 @@ def measure(
     seconds: float = 0.0,
     for_noise: ReservoirClassifier | None = None,
 ) -> Row:
-    """Score a fitted classifier on the test series, or else on the training series.
+    """Return the scores of a classifier on the test series, or else the training series.
 
-    ``for_noise`` is a classifier fitted for the noise; by default the same one.
+    ``for_noise`` is a classifier fitted for the noise; by default the same classifier.
     """
     X, y, _ = task.judged
     hardened = for_noise or classifier
@@ -131,14 +131,14 @@ def compare(
     refit: bool = True,
     on_fit: Callable[[str], None] | None = None,
 ) -> list[Row]:
-    """Fit and score one classifier per variant.
+    """Fit one classifier per variant, and return the classifiers with their scores.
 
     Parameters
     ----------
     task : Split
         Training and test series.
     variants : iterable of (str or ndarray, int or "exact")
-        Input projection and order; an array is a given random projection.
+        Input projection and order of each variant; an array counts as a random projection.
     noise : float
         Standard deviation of the readout noise.
     seed : int
@@ -147,14 +147,14 @@ def compare(
         Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant chooses
         its own η twice, without and with the noise; with a number, one fit serves both.
     refit : bool
-        False keeps the first fit for the noise as well.
+        If False, the first fit is also used for the accuracy under noise.
     on_fit : callable, optional
         Called with a description before each fit.
 
     Returns
     -------
     list of Row
-        One per variant, for `write_report`.
+        One row per variant, for `write_report`.
     """
     rows = []
     for projection, order in variants:
@@ -193,7 +193,7 @@ class Spread:
             f"{name} {one.mean():.1%} on average ({one.min():.1%} to {one.max():.1%})"
             for name, one in kinds.items()
         ]
-        shown = f"{len(self.accuracy)} random u (the one with median κ is shown)"
+        shown = f"{len(self.accuracy)} random u (the table shows the u with median κ)"
         return f"{shown}, linear: {'; '.join(parts)}."
 
 
@@ -229,19 +229,19 @@ def explained(row: Row) -> str:
     if n == 1:
         return ""
     means = f"κ and its bound are means over {n} comparisons, each class against the rest"
-    return f"{means}. A larger η makes every κ smaller, so compare them at one η."
+    return f"{means}. A larger η makes every κ smaller, so compare κ at the same η."
 
 
 def share_bounds(rows: Sequence[Row]) -> list[Row]:
-    """Give linear rows of the same η the tightest of their bounds.
+    """Return the rows; linear rows of the same η get the tightest of their bounds.
 
-    A bound on one u shared by all classes holds only for rows that have one.
+    A bound for one u that all classes share holds only for rows with a single u.
     """
 
     def best(row: Row) -> float:
         linear = [other for other in rows if other.order == 0]
         alike = [one for one in linear if one.classifier.eta_ == row.classifier.eta_]
-        # A row may hold a bound for one u; its classifier has the bound for any.
+        # A row may hold a bound for a shared u; its classifier has the bound for any u.
         found = [float(np.mean(other.classifier.soft_margin_bound_)) for other in alike]
         one_u = row.projection != "solved" or len(row.classifier.classes_) == 2
         return min(found + [other.bound for other in alike if one_u])
@@ -250,7 +250,7 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
 
 
 def headline(rows: Sequence[Row], n_judged: int) -> Row:
-    """Return the row that a report describes: the best, and among equals a proven one.
+    """Return the row that a report describes: the best row, a proven one among equals.
 
     Accuracies that differ by less than a standard error of the best count as equal.
     """

@@ -1,7 +1,7 @@
-"""The figures of a report and of a mask's page, as SVG that follows the page's colours.
+"""The figures of a report and of a mask's page, as SVG in the colours of the page.
 
-Figures contain no text of the user: names of classes and data sets are in HTML legends next
-to them, where they are escaped and any script can be displayed.
+Figures contain no text from the user. Names of classes and data sets are in HTML legends
+next to them, where they are escaped and any script can be displayed.
 """
 
 import io
@@ -29,7 +29,7 @@ from .comparison import Row, Split
 
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
-#: Hues by name, each drawn in a code that `_to_svg` replaces by the page's variable.
+#: Colour codes of the hues; `_to_svg` replaces each code with the page's CSS variable.
 _NAMES = ("solved", "random", "a", "b", "c", "d", "e", "ink", "grid", "bound")
 CODES = {name: f"#0a0c{i:02x}" for i, name in enumerate(_NAMES)}
 SOLVED, RANDOM, TEXT, LIMIT = "solved", "random", "ink", "bound"
@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
 @dataclass
 class Picture:
-    """A figure on the page with its axes, one below the other, and its SVG when drawn."""
+    """A figure on the page, its axes (one below the other), and its SVG once drawn."""
 
     figure: Figure
     all_axes: list[Any]
@@ -104,7 +104,7 @@ class Picture:
 def drawing(
     name: str, title: str, x: str, y: str = "", height: float = HEIGHT, n_rows: int = 1
 ) -> Iterator[Picture]:
-    """Yield axes in our style; at the end make the SVG, whose ids begin with the name."""
+    """Yield a picture in the pages' style, then make its SVG; ids begin with ``name``."""
     with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
@@ -128,7 +128,7 @@ def _to_svg(figure: Figure, name: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    # These are names of vocabularies, not addresses; HTML needs neither.
+    # Namespaces look like addresses, but HTML does not need them.
     svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     for name_of_hue, code in CODES.items():
         svg = svg.replace(code, f"var(--{name_of_hue})")
@@ -202,7 +202,7 @@ def state_clouds(
 ) -> list[Picture]:
     """Draw histograms of the states along v, random and solved to the same scale.
 
-    One picture per row, or with more than two classes one per row of ``pair``.
+    There is one picture per row or, with more than two classes, per row of ``pair``.
     """
     X, y, _ = task.judged
     classifier = rows[0].classifier
@@ -211,10 +211,11 @@ def state_clouds(
     heads = classifier.compared_[:MAX_CLASSES]
     values = [row.classifier.read_out(X)[:, : len(heads)] for row in chosen]
     bins = np.linspace(*limits([np.quantile(z, (0.002, 0.998)) for z in values]), 41)
-    # Shares of a class, so that a rare one is visible; (row, head, others or class, bin).
+    # Shares of a class keep a rare class visible; (row, head, others or class, bin).
     shares = np.zeros((len(chosen), len(heads), 2, len(bins) - 1))
     for i, j in np.ndindex(*shares.shape[:2]):
-        inside = np.clip(values[i][:, j], bins[0], bins[-1])  # values beyond go to the edge
+        # Values beyond the bins count in the first or last bin.
+        inside = np.clip(values[i][:, j], bins[0], bins[-1])
         own = y == classifier.classes_[heads[j]]
         for share, part in zip(shares[i, j], (~own, own), strict=True):
             share[:] = 100 * np.histogram(inside[part], bins)[0] / max(part.sum(), 1)
@@ -306,7 +307,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
             mark = {"marker": "o"} if len(curve) == 1 else {}
             steps = np.arange(len(curve))
             made.line(steps, curve, _hue(row), bool(row.order), _name(row), **mark)
-        # The bound of the first comparison; a row has the mean of all.
+        # Draw the bound of the first comparison; a row has the mean over all.
         each = [
             (row.bound, np.ravel(row.classifier.soft_margin_bound_)) for row, _ in curves
         ]
@@ -315,17 +316,17 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         for bound in bounds:
             made.axes.axhline(bound, **line_style(LIMIT, DOTTED), lw=1.2)
         shown = np.concatenate([curve for _, curve in curves])
-        # A start far below would flatten everything of interest.
+        # A start far below would flatten the interesting part of the curve.
         low = max(float(shown.min()), float(-0.5 * abs(shown.max())))
         made.axes.set_ylim(*limits([low, shown.max(), *bounds]))
         made.axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if bounds:
         made.add_key("proven upper bound", LIMIT, DOTTED)
-    made.caption = "Best pair of projections so far." + _first_class(rows[0])
+    made.caption = "κ of the best pair of projections so far." + _first_class(rows[0])
     return made
 
 
-#: Times the κ at the end that an earlier readout must reach to be pointed out.
+#: The caption mentions an earlier readout if its κ exceeds that at the end by this factor.
 _EARLIER = 1.1
 
 
@@ -354,7 +355,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
 def _margins_over_time(
     classifier: ReservoirClassifier, X: Any, y: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return κ of the first u over the readout time, with the best readout at each."""
+    """Return readout times, and κ of the first u with the best readout at each time."""
     unfolding, eta = classifier.unfolding_, float(classifier.eta_)
     n_steps = unfolding.n_steps
     steps = np.unique(np.linspace(1, n_steps, min(_N_TIMES, n_steps)).round()).astype(int)
@@ -390,7 +391,7 @@ def _kernels(row: Row) -> list[tuple[str, Any]]:
 
 
 def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
-    """Draw the linear kernels a(t), one picture per row, all to the same scale."""
+    """Draw the linear kernels a(t), with one picture per row, all to the same scale."""
     found = []
     shown = [(row, kernels) for row in rows if (kernels := _kernels(row))]
     all_values = [kernel.linear[:MAX_CHANNELS].ravel() for _, k in shown for _, kernel in k]
@@ -454,7 +455,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
             ax.plot(constants, sizes, "o^"[bool(row.order)], c=colour, ms=4.5, mfc=filling)
         finite = constants[np.isfinite(constants)]
         low, high = finite.min() / 1.1, finite.max() * 1.1
-        # Readable numbers if little more than a decade is spanned.
+        # Keep the numbers readable if the axis spans little more than a decade.
         ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
@@ -477,7 +478,7 @@ def mask_margins(study: MaskStudy) -> Picture:
     blue, middle = CODES[SOLVED], interval.estimate
     with drawing("margins", "Soft margin", "soft margin κ", height=2.0) as made:
         ax = made.axes
-        # Spread over the height by rank, so that equal ones do not overlap.
+        # Spread the points over the height, so that equal points do not overlap.
         heights = 0.3 * (np.linspace(-1, 1, n_drawn) if n_drawn > 1 else 0)
         ax.plot(study.drawn, heights, ".", color=CODES[RANDOM], alpha=0.7)
         drawn = f"{n_drawn} random masks; line: their mean"
@@ -500,7 +501,7 @@ def mask_margins(study: MaskStudy) -> Picture:
 
 
 def mask_values(values: np.ndarray) -> Picture:
-    """Draw the mask input by input; with several channels as squares."""
+    """Draw the value of the mask at each input; squares if there are several channels."""
     n_inputs, n_channels = values.shape
     shown, blue = values[:MAX_INPUTS], CODES[SOLVED]
     y = "value of the mask" if n_channels == 1 else "channel"
@@ -516,8 +517,8 @@ def mask_values(values: np.ndarray) -> Picture:
             ax.margins(x=0.01)
             made.caption = "Value by which a series is multiplied at each input."
         else:
-            # Areas grow with the value, fillings show the sign: no colour map follows the
-            # page, and a second hue would mean something else.
+            # Areas grow with the value and fillings show the sign, because no colour map
+            # follows the page's theme and a second hue would mean something else.
             look: dict[str, Any] = {"edgecolors": blue, "marker": "s", "linewidths": 0.9}
             for sign, filled in ((1, blue), (-1, "none")):
                 i, c = np.nonzero(sign * shown > 0)
@@ -525,8 +526,8 @@ def mask_values(values: np.ndarray) -> Picture:
                 ax.scatter(i, c, s=size, facecolors=filled, **look)
             ax.set_ylim(n_channels - 0.5, -0.5)
             ax.set_yticks(range(n_channels) if n_channels <= 12 else [0, n_channels - 1])
-            made.caption = "Filled squares are positive, open ones negative; "
-            made.caption += "their size is the size of the value."
+            made.caption = "Filled squares are positive, open squares negative; "
+            made.caption += "their area shows the size of the value."
     if n_inputs > MAX_INPUTS:
-        made.caption += f" The first {MAX_INPUTS} of {n_inputs} inputs."
+        made.caption += f" Only the first {MAX_INPUTS} of {n_inputs} inputs are shown."
     return made

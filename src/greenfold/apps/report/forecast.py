@@ -1,4 +1,4 @@
-"""Compare forecasts with random and solved input weights, and write the page."""
+"""Compare forecasts with random and solved input weights, and write a page about them."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,22 +12,22 @@ from ..._base.checks import must, needs
 from ...estimators.sequences import DivergenceWarning, ReservoirForecaster, valid_steps
 from .page import fill_page, write_page
 
-#: Number of starts on the held-out part to average valid times over.
+#: Number of starts in the held-out part; valid times are averages over them.
 _N_STARTS = 20
-#: Number of channels to draw; the first ones.
+#: Number of channels to draw, beginning with the first.
 _SHOWN = 4
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastStudy:
-    """Forecasts of the held-out end of a series, and of what follows it."""
+    """Forecasts of the held-out end of a series, and of its continuation."""
 
     name: str
     names: tuple[str, ...]
     #: Time between samples; None if unknown.
     dt: float | None
     series: np.ndarray
-    #: Number of samples learnt before the held-out part.
+    #: Number of training samples, before the held-out part.
     n_train: int
     #: Forecasters by the kind of input weights, "random" and "solved".
     models: dict[str, ReservoirForecaster]
@@ -36,7 +36,7 @@ class ForecastStudy:
     horizon: int
     #: Forecasts from the start of the held-out part, (horizon, n_channels), by kind.
     made: dict[str, np.ndarray]
-    #: Forecaster of the whole series; its forecast of the following samples, with a band.
+    #: Forecaster fitted to the whole series, and its forecast of what follows, with a band.
     final: ReservoirForecaster
     ahead: np.ndarray
     band: tuple[np.ndarray, np.ndarray]
@@ -47,7 +47,7 @@ class ForecastStudy:
         return "steps" if self.dt is None else "time units"
 
     def time(self, steps: Any) -> Any:
-        """Return steps as time, if the step is known."""
+        """Return steps as time, or unchanged if ``dt`` is unknown."""
         return np.asarray(steps) * (1 if self.dt is None else self.dt)
 
     def mean_valid_times(self) -> dict[str, float]:
@@ -55,7 +55,7 @@ class ForecastStudy:
         return {kind: float(self.time(one.mean())) for kind, one in self.valid.items()}
 
     def mean_errors(self) -> dict[str, float]:
-        """Return the error of one step by kind, the mean over the channels."""
+        """Return the one-step error by kind, as a mean over the channels."""
         return {kind: float(one.residual_.mean()) for kind, one in self.models.items()}
 
     def record(self) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def study_forecast(
     n_steps : int
         Number of steps to forecast.
     holdout : float
-        Share of the samples, at the end, for judging forecasts.
+        Share of the samples to hold out at the end, for comparing forecasts.
     name, names, dt
-        Names of the series and its channels, and the time between samples.
+        The name of the series, the names of its channels, and the time between samples.
     on_part : callable
         Called with a description before each part.
     **options
@@ -112,7 +112,7 @@ def study_forecast(
     values = np.asarray(series, dtype=np.float64)
     n_train = round((1 - holdout) * len(values))
     left = len(values) - n_train
-    wanted = "leave at least 2 samples to judge by and 10 to learn from"
+    wanted = "leave at least 2 samples for the comparison and 10 for training"
     must(left >= 2 and n_train >= 10, "holdout", wanted, f"{left} and {n_train}")
     models, valid, made = {}, {}, {}
     spread = _spread(values[:n_train])
@@ -162,7 +162,7 @@ def _spread(values: np.ndarray) -> np.ndarray:
 def write_forecast_page(
     path: str | Path, study: ForecastStudy, *, notes: Sequence[str] = (), command: str = ""
 ) -> Path:
-    """Write the page of a forecast and return its absolute path."""
+    """Write a page about a forecast and return its absolute path."""
     with needs("A page", "report"):
         text = fill_page(
             "forecast",
@@ -195,23 +195,23 @@ def _held_out(study: ForecastStudy) -> list[Any]:
                 left = float(study.time(valid_steps(forecast, truth, spread)))
                 made.axes.axvline(left, lw=1, alpha=0.7, **look.line_style(kind, dash))
             made.axes.set_ylim(*look.limits(own, 0.3))
-        made.caption = "Vertical lines: where each forecast leaves the truth."
+        made.caption = "Vertical lines: the end of each forecast's valid time."
         found.append(made)
     return found
 
 
 def _ahead(study: ForecastStudy) -> list[Any]:
-    """Draw the end of the series, and the forecast of what follows with its band."""
+    """Draw the end of the series and the forecast of what follows, with its band."""
     from . import figures as look
 
     n_before = min(len(study.series), len(study.ahead))
     before = study.time(np.arange(-n_before + 1, 1))
     after = study.time(np.arange(1, len(study.ahead) + 1))
-    noisy = "90 % of forecasts with noise as large as the error of one step"
+    noisy = "90 % of forecasts with noise as large as the one-step error"
     found = []
     for channel, name in enumerate(study.names[:_SHOWN]):
         x = f"{study.unit} after the end of the series"
-        with look.drawing(f"ahead{channel}", f"What follows: {name}", x) as made:
+        with look.drawing(f"ahead{channel}", f"Forecast: {name}", x) as made:
             own = study.series[-n_before:, channel]
             made.line(before, own, look.TEXT, label="series", lw=1.2)
             made.line(after, study.ahead[:, channel], look.SOLVED, label="forecast", lw=1.2)

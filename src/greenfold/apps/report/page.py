@@ -1,4 +1,4 @@
-"""The pages of a fit and of a mask: one HTML file each, which works offline."""
+"""The pages about a fit and about a mask; each is one HTML file that works offline."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ from .comparison import Row, Split, headline
 
 
 def fill_template(template: str, **values: Any) -> str:
-    """Fill a template; values are escaped, except our own SVG and scripts (``ours``)."""
+    """Return a filled template; values are escaped, except those filtered with ``ours``."""
     with needs("A page", "report"):
         import jinja2
         from markupsafe import Markup
@@ -44,14 +44,14 @@ def write_page(path: str | Path, text: str) -> Path:
 
 
 def _number(value: Any) -> str:
-    """Format a number with four digits; a missing one is a dash."""
+    """Return a number with four digits, or a dash if it is missing."""
     if value is None or not np.isfinite(value):
         return "–"
     return f"{float(value):.4g}".replace("-", "−")
 
 
 def fill_page(template: str, **values: Any) -> str:
-    """Fill a page of this folder, with number formats, the date and the versions."""
+    """Return a filled page of this folder, with the date and the versions of packages."""
     return fill_template(
         f"report/{template}.html",
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -71,14 +71,16 @@ def write_report(
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write the report page and return its absolute path.
+    """Write a report page that compares fitted classifiers, and return its absolute path.
 
     Parameters
     ----------
     path : str or Path
+        File to write.
     task : Split
+        Training and test series.
     rows : sequence of Row
-        Rows to compare; the best one is described in detail.
+        Rows to compare, from `compare`. The page describes the best row in detail.
     remark, command : str
         A sentence below the comparison, and the command that made the page.
     on_part : callable, optional
@@ -108,7 +110,7 @@ def render(
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> str:
-    """Return the page as text; see `write_report`."""
+    """Return the report page as text; see `write_report`."""
     with needs("A page", "report"):
         from . import figures
     main = headline(rows, len(task.judged[1]))
@@ -167,11 +169,12 @@ def write_mask_page(
     notes: Sequence[str] = (),
     command: str = "",
 ) -> Path:
-    """Write the page of a mask: its values, its gain and the quality of the recording.
+    """Write a page about a mask: its values, its gain and the quality of the recording.
 
     Parameters
     ----------
     path : str or Path
+        File to write.
     study, device : MaskStudy, MeasuredResponse
         See `greenfold.analysis.study_mask`.
     name, command : str

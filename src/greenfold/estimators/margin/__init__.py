@@ -1,4 +1,4 @@
-"""The margin classifier, and what belongs to a fitted one."""
+"""The margin classifier, and functions that test or export a fitted one."""
 
 import lazy_loader as lazy
 

@@ -1,7 +1,7 @@
-"""The margin classifier: a reservoir with solved input projection and readout.
+"""The margin classifier, which solves for the input projection and readout of a reservoir.
 
 Each comparison of a class with the rest is a `Head`, with its own origin, projections and
-kernel; `ReservoirClassifier` solves them and decides between them.
+kernel. `ReservoirClassifier` solves the heads and decides between them.
 """
 
 from __future__ import annotations
@@ -87,19 +87,19 @@ from ..series import match_shape, read_labelled, read_labels, read_series
 
 __all__ = ["ModelFileError", "ReservoirClassifier", "class_weights", "noisy_accuracy"]
 
-#: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
-#: from a network that sees only the end of a series to one that hardly forgets.
+#: Time constants that "auto" compares, relative to the duration. They surround the paper's
+#: 1/40, from a network that sees only the end of a series to one that hardly forgets.
 _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
-#: η is chosen again when a stream has grown by this factor: in total this costs as much as
-#: a few choices on all series, and the last choice has seen two thirds of them.
+#: η is chosen again when a stream has grown by this factor. All choices together cost as
+#: much as a few choices on all series, and the last choice has seen two thirds of them.
 _GROWTH = 1.5
-#: Tolerated error of a state of the integrated network, relative to the largest.
+#: Tolerated error of the states of an integrated network, relative to the largest state.
 _STATE_ERROR = 1e-5
-#: Evaluations of the quick ascent, and the relative change of κ per step at which it stops:
-#: finer changes do not affect predictions.
+#: Maximum number of evaluations of the quick ascent, and the relative change of κ per step
+#: at which it stops. Smaller changes do not affect predictions.
 _EVALUATIONS = 100
 _TOLERANCE = 1e-6
-#: Number of starts with an integrated network: the linear optimum with both signs.
+#: Number of starts for an integrated network: the linear optimum with both signs.
 _STARTS = 2
 
 #: The systems that a classifier solves and reads.
@@ -110,21 +110,21 @@ Solved: TypeAlias = Unfolding | Dynamics
 class Head(Shown):
     """A fitted comparison: its coordinates, projections and kernel."""
 
-    #: Those of its `Frame`, in the units of the series as given.
+    #: Centre and scale of its `Frame`, in the original units of the series.
     centre: np.ndarray
     scale: float
     #: (n_neurons, n_channels) and (n_neurons,).
     u: np.ndarray
     v: np.ndarray
-    #: None beyond the orders that plain kernels can hold.
+    #: None if the order is too high for plain kernels.
     kernel: Kernel | None
     #: κ, and a proven upper bound over all projections (NaN if there is none).
     soft_margin: float
     bound: float
     n_iter: int
     validity: Validity | None = None
-    #: Sub-steps per step of an integrated network: those that its tolerance required on the
-    #: training series. None for an unfolded network.
+    #: Number of sub-steps per step that the tolerance of an integrated network required on
+    #: the training series; None for an unfolded network.
     n_sub: int | None = None
 
     def _facts(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Head(Shown):
         return {**facts, "scale": self.scale, "u": self.u.shape, "kernel": self.kernel}
 
     def states(self, series: Series, system: Solved) -> np.ndarray:
-        """Network states (n_cases, n_neurons)."""
+        """Return the network states (n_cases, n_neurons)."""
         X = series.to_network(self.centre, self.scale)
         if isinstance(system, Dynamics):
             return to_host(system.states(X, self.u, n_sub=self.n_sub))
@@ -166,12 +166,12 @@ def solve_head(
 ) -> Head:
     """Solve one comparison, keeping ``u`` (n_neurons, n_channels) if it is given.
 
-    With ``certify`` the gap to the upper bound is closed (order 0). Beyond order 0 the
-    frame must have its series, and ``seed`` draws the random starts.
+    With ``certify``, close the gap to the upper bound (order 0). Beyond order 0, the frame
+    must hold its series, and ``seed`` determines the random starts.
     """
     n_sub = kernel = validity = None
     if isinstance(system, Dynamics):
-        own = system.with_tol(system.tol)  # records its own error; heads run in threads
+        own = system.with_tol(system.tol)  # heads run in threads; each records its error
         found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
         assert own.step_error is not None
         n_sub = own.step_error.n_sub
@@ -209,8 +209,8 @@ def share_input(
 ) -> tuple[list[Head], float]:
     """Solve all comparisons with one input projection (order 0); return heads and a bound.
 
-    No u has a larger sum of soft margins than the bound. ``alone`` holds the heads solved
-    each with its own u; they are the starts, and their bounds are kept.
+    The bound limits the sum of the soft margins for any u. ``alone`` holds the heads solved
+    separately, each with its own u. They serve as starts, and their bounds are kept.
     """
     problem = SharedProblem(
         tuple(LinearProblem(system.maps, frame.stimuli, eta) for frame in frames)
@@ -233,10 +233,11 @@ def share_input(
 
 
 def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> Candidate:
-    """Ascend from the best atom, and bound κ from two more atoms.
+    """Solve one comparison by an ascent from the best atom, and bound κ by two more atoms.
 
-    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a. It is taken at the kernel
-    found and at its best multiple, which is closer if the relaxation is not tight.
+    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a. It is evaluated at the
+    kernel found and at its best multiple, which gives a closer bound if the relaxation is
+    not tight.
     """
     mu = problem.stimuli.mu
     bound, start, _ = problem.best_atom(mu)
@@ -262,10 +263,10 @@ def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> Candidate:
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
-    """Readout values (n_cases, n_heads) of series in their original units.
+    """Return the readout values (n_cases, n_heads) of series in their original units.
 
-    One product serves all heads with linear kernels. ``system`` returns the network, which
-    runs once per head without a kernel.
+    If all kernels are linear, one matrix product serves all heads. ``system`` returns the
+    network, which runs once for each head without a kernel.
     """
     kernels: list[Any] = [head.kernel for head in heads]
     if any(kernel is None or kernel.quadratic is not None for kernel in kernels):
@@ -286,9 +287,9 @@ def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) ->
 
 
 def _linear_rows(heads: list[Head]) -> tuple[np.ndarray, np.ndarray]:
-    """Factors of each value in the readout of linear heads, and what each subtracts.
+    """Return the weight of each value in the readouts of linear heads, and its offset.
 
-    Both are (n_heads, n_channels, n_steps).
+    Both have shape (n_heads, n_channels, n_steps).
     """
     rows = np.stack([head.kernel.linear * head.scale for head in heads if head.kernel])
     return rows, rows * np.stack([head.centre for head in heads])
@@ -304,7 +305,7 @@ class _Labelled(NamedTuple):
 
 
 def _is_linear(classifier: ReservoirClassifier) -> bool:
-    why = "partial_fit needs order=0: beyond it, the series themselves must be kept."
+    why = "partial_fit needs order=0, because higher orders need all series; use fit."
     check.require(not classifier.order, why, AttributeError)
     return True
 
@@ -312,27 +313,29 @@ def _is_linear(classifier: ReservoirClassifier) -> bool:
 class ReservoirClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, SeriesClassifier, kind="classifier"
 ):
-    """Classify time series by a reservoir with solved input projection and readout.
+    """A time-series classifier that solves for a reservoir's input projection and readout.
 
     The projections maximise the soft margin κ of the network states (paper, equation 6,
-    `soft_margin_approx_Gaussian`). A fitted reservoir is one kernel per class, so a
-    prediction is a matrix product, not a simulation (except with ``order="exact"``).
+    `soft_margin_approx_Gaussian`). A fitted reservoir collapses to one kernel per class, so
+    a prediction is a matrix product, not a simulation (except with ``order="exact"``).
 
     Parameters
     ----------
     input_projection : {"optimal", "shared", "random"} or array_like, default "optimal"
-        "optimal" solves for u, one per class if there are more than two. "shared" solves
-        for one u for all classes, as a device with one mask needs it (order 0); it
-        maximises the sum of their soft margins. "random" draws u, as usual in reservoir
-        computing. An array (n_neurons,) or (n_neurons, n_channels) is kept, at unit norm.
+        "optimal" solves for u, with one u per class if there are more than two classes.
+        "shared" solves for a single u, for devices with one mask (order 0); it maximises
+        the sum of the soft margins of all classes. "random" draws u, as is usual in
+        reservoir computing. An array (n_neurons,) or (n_neurons, n_channels) is used as u,
+        scaled to unit norm.
     order : int or "exact", default 0
         Order of the expansion in the non-linearity: 0 is the linear network, 1 the paper's
-        O(α). "exact" starts at the linear optimum and solves through the integrated network
-        (`Dynamics`), which `predict` then runs on the series.
+        O(α). "exact" starts at the linear optimum and optimises through the integrated
+        network (`Dynamics`); `predict` then runs this network on the series.
     alpha : float, default 0.05
-        Non-linearity of the gain φ(y) = y + αy², used from order 1 on. It does not
-        saturate: with ``order="exact"`` a strong series may make the network diverge, which
-        is an error. ``reservoir=Reservoir.random(100, gain=Gain.tanh())`` saturates.
+        Non-linearity of the gain φ(y) = y + αy², used from order 1 on. This gain does not
+        saturate: with ``order="exact"``, a strong series can make the network diverge,
+        which raises an error. For a gain that saturates, pass
+        ``reservoir=Reservoir.random(100, gain=Gain.tanh())``.
     n_neurons : int, default 100
     g : float, default 0.9
         Spread of the random weights, W_ij ~ N(0, g²/N). Unstable draws are repeated.
@@ -345,80 +348,85 @@ class ReservoirClassifier(
         Your own network instead of a random one. A Reservoir keeps its own time constant
         (unless ``tau="auto"``) and gain.
     eta : float or "cv", default "cv"
-        Control parameter η of the soft margin; "cv" chooses it by cross-validation at
-        linear order, with ``readout_noise``.
+        Control parameter η of the soft margin. "cv" chooses it by cross-validation at
+        linear order, taking ``readout_noise`` into account.
     input_scaling : float or None, default 1
-        ‖μ‖, half the distance of the class means at the network's input; None keeps the
-        unit of the series.
+        ‖μ‖, half the distance between the class means at the network's input; None keeps
+        the unit of the series.
     threshold : {"trained", "origin"}, default "trained"
-        Position of the decision plane along v: trained on the clouds of states, or through
-        the origin midway between the class means, as in the paper.
+        Position of the decision plane along v. "trained" fits it to the clouds of states;
+        "origin" puts it at the origin, midway between the class means, as in the paper.
     readout : {"end", "integrated"}, float or array_like (n_steps,), default "end"
-        When the network is read: at T, averaged over time, at a chosen time, or with one
-        weight per step.
+        When the network is read: at T ("end"), averaged over time ("integrated"), at a
+        given time, or with one weight per step.
     readout_noise : float, default 0
-        Standard deviation of the noise on each neuron's state when it is read. η, threshold
-        and probabilities take it into account.
+        Standard deviation of the noise on each neuron's state when it is read. The choice
+        of η, the threshold and the probabilities take it into account.
     class_weight : {None, "balanced"} or dict, default None
-        Weight of a series of each class: in the mean of the rest that a class is compared
-        with, in the decision plane, and, by its square root, in the choice of η. It does
+        Weight of each series of a class. It enters the mean of the rest that a class is
+        compared with, the decision plane and, as its square root, the choice of η. It does
         not affect the scatter within a class.
     certify : bool, default False
-        Spend the time to lower the upper bound to the soft margin (order 0). The bound is
+        Spend extra time to lower the upper bound to the soft margin (order 0). The bound is
         always valid, but may be loose for large η.
     random_state : int, RandomState or None, default None
-        Draws the network, the random projection and the folds.
+        Seed of the network, the random projection and the folds.
     n_jobs : int or None, default None
-        Number of threads over folds and classes.
+        Number of threads that process folds and classes in parallel.
     verbose : bool, default False
-        Show the progress of a fit, with κ and gap of each class, if stderr is a terminal.
+        Show the progress of a fit, with κ and the gap of each class, if stderr is a
+        terminal.
 
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
     u_ : ndarray (n_neurons,) or (n_neurons, n_channels)
-        Input projection of unit norm; one per class, along a new first axis, if there are
-        more than two and u is not shared. Attributes of a readout are stacked likewise.
+        Input projection of unit norm. With more than two classes, a new first axis holds
+        one projection per class, unless u is shared. The attributes of the readouts are
+        stacked in the same way.
     v_ : ndarray (n_neurons,) or (n_classes, n_neurons)
         Readout of unit norm.
     soft_margin_, soft_margin_bound_ : float or ndarray (n_classes,)
-        No unit projections exceed the bound at this η (NaN beyond order 0); it holds for
-        each class separately, even if u is shared.
+        Soft margin κ, and an upper bound on it for all projections of unit norm at this η
+        (NaN beyond order 0). The bound holds for each class separately, even if u is
+        shared.
     shared_bound_ : float or None
-        No shared u has a larger sum of ``soft_margin_`` over the classes.
+        Upper bound on the sum of ``soft_margin_`` over the classes for any shared u; None
+        if u is not shared.
     kernel_ : Kernel or list of Kernel
-        Collapsed predictor for series (x − ``centre_``) · ``scale_``; None if plain kernels
-        cannot hold the order, and with ``order="exact"``.
+        Collapsed predictor for series (x − ``centre_``) · ``scale_``; None if the order is
+        too high for plain kernels, and with ``order="exact"``.
     threshold_ : float or ndarray (n_classes,)
-        Subtracted from the readout values, coupled by ``coupling_`` (1, 1) or (n_classes,
-        n_classes), to give the decision values.
+        Decision values are ``coupling_`` times the readout values, minus ``threshold_``.
+        ``coupling_`` has shape (1, 1) or (n_classes, n_classes).
     reservoir_ : Reservoir
     eta_ : float
-        ``eta_scores_`` is the `EtaChoice` of its cross-validation, if there was one.
+        The η used. ``eta_scores_`` is the `EtaChoice` of its cross-validation, if there was
+        one.
     calibration_ : float or None
         Exponent of `predict_proba`; None if no series could be held out.
     validity_ : Validity or None, or list of them
         How far you can trust the expansion (order ≥ 1).
     n_features_in_, n_channels_in_ : int
-        Number of steps of the longest series, and of channels.
+        Number of steps of the longest series, and number of channels.
 
     Notes
     -----
     Series are arrays (n_cases, n_steps) or (n_cases, n_channels, n_steps), or lists of
-    (n_steps,) or (n_channels, n_steps) arrays of any length. All end at the readout: a
-    short one starts later, and the network rests before. Steps further back than the
-    longest training series are ignored.
+    (n_steps,) or (n_channels, n_steps) arrays of any length. All series end at the readout:
+    a shorter series starts later, and the network is at rest until then. Steps further back
+    than the longest training series are ignored.
 
-    More than two classes are compared one against the rest, each with its own projections,
-    or its own readout of one network ("shared"; the network is linear, so the centre and
-    scale of a class apply to the readout). A linear discriminant analysis of all readout
-    values then decides.
+    With more than two classes, each class is compared with the rest. Each comparison has
+    its own projections or, with "shared", its own readout of one network. That network is
+    linear, so the centre and scale of a class apply to the readout. A linear discriminant
+    analysis of all readout values then decides.
 
     Pass series that do not fit into memory as a dask array, or as the result of
-    `greenfold.datasets.open_series`; they must have equal length. Moments, and beyond order
-    0 the sums over states, are computed where the series are; η, an automatic τ and the
-    calibration come from a random sample of at most a thousand series. Predictions for a
-    dask array are lazy dask arrays.
+    `greenfold.datasets.open_series`; they must have equal length. The moments and, beyond
+    order 0, the sums over states are computed where the series are stored. η, an automatic
+    τ and the calibration come from a random sample of at most a thousand series.
+    Predictions for a dask array are lazy dask arrays.
 
     Examples
     --------
@@ -498,8 +506,8 @@ class ReservoirClassifier(
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.order and self._shares:
-            wanted = "'optimal', 'random' or an array beyond order 0, because one input "
-            wanted += "projection for all classes is solved in the linear network"
+            wanted = "'optimal', 'random' or an array beyond order 0, because a shared "
+            wanted += "input projection can be solved only in the linear network"
             self._refuse("input_projection", wanted)
         wish, last = self.readout, self.duration * (1 + 1e-12)
         if not isinstance(wish, str) and np.ndim(wish) == 0 and wish > last:
@@ -510,7 +518,7 @@ class ReservoirClassifier(
     @with_few_threads(rows_of_estimator)
     @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
-        """Solve for the projections.
+        """Fit the classifier: solve for the input projections and readouts.
 
         Parameters
         ----------
@@ -518,8 +526,8 @@ class ReservoirClassifier(
         y : array_like (n_cases,)
             Class labels.
         sample_weight : array_like (n_cases,), optional
-            Weight of each series: weight two counts like two copies, weight zero like none.
-            ``class_weight`` multiplies it.
+            Weight of each series. A weight of two counts like two copies, and a weight of
+            zero leaves the series out. ``class_weight`` multiplies it.
         """
         self._check_parameters()
         if in_chunks(X):
@@ -551,14 +559,14 @@ class ReservoirClassifier(
         """Add a batch of a stream and solve again (linear order).
 
         The classifier keeps the mean and covariance of each class, and a sample of at most
-        a thousand series (twenty per class if there are many), so memory does not grow with
-        the stream. You can also continue a fitted or loaded classifier. With ``eta="cv"``,
-        η is 10 until the sample holds two series of at least two classes; then it is chosen
-        on the sample, and again each time the stream has grown by half. So is the time
-        constant with ``tau="auto"``.
+        a thousand series (twenty per class if there are many classes), so memory does not
+        grow with the stream. You can also continue with a fitted or loaded classifier. With
+        ``eta="cv"``, η is 10 until the sample holds two series of at least two classes.
+        Then it is chosen on the sample, and again each time the stream has grown by half.
+        With ``tau="auto"``, the time constant is chosen at the same times.
 
-        Series must have equal length. ``classes`` are all labels that will ever occur; pass
-        them in the first call.
+        Series must have equal length. ``classes`` lists all labels that can ever occur;
+        pass it in the first call.
         """
         self._check_parameters()
         first, told = not hasattr(self, "classes_"), classes is not None
@@ -568,7 +576,7 @@ class ReservoirClassifier(
         check.require(
             series.present is None and (first or hasattr(self, "_stream")),
             "partial_fit needs series of equal length, and a classifier that was neither "
-            "fitted on unequal ones nor saved with resumable=False.",
+            "fitted on series of unequal length nor saved with resumable=False.",
         )
         known = np.unique(np.asarray(classes)) if told else self.classes_
         if first:
@@ -591,7 +599,7 @@ class ReservoirClassifier(
         return self
 
     def _fit_series(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
-        """Fit when the series themselves are needed."""
+        """Fit from the series themselves, if their moments are not enough."""
         totals = np.bincount(codes, weights, minlength=len(self.classes_))
         per_class = class_weights(self, self.classes_, totals)
         scaling = self.input_scaling
@@ -613,8 +621,8 @@ class ReservoirClassifier(
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
         """Solve from the class moments of the stream.
 
-        η and an automatic τ are chosen on ``whole`` if it holds all data, else on the
-        sample of the stream, and again as the stream grows.
+        Choose η and an automatic τ on ``whole`` if it is given, which then holds all data,
+        or else on the sample of the stream. Choose them again as the stream grows.
         """
         stream = self._stream
         per_class = class_weights(self, self.classes_, stream.counts)
@@ -627,7 +635,7 @@ class ReservoirClassifier(
         self._settle(heads, stream.clouds(rows, origin.sum(1), per_class))
 
     def _fit_chunks(self, X: Any, y: Any) -> None:
-        """Fit series that are not in memory, from sums computed where they are."""
+        """Fit series that are not in memory, from sums computed where they are stored."""
         chunks: Any = chunks_of(X)
         y, shape = read_labels(self, y, chunks.shape[0]), chunks.shape[1:]
         match_shape(self, *shape, fitting=True)
@@ -687,13 +695,13 @@ class ReservoirClassifier(
     def _set_unit(self, largest: float) -> None:
         """Choose a power of two that brings the series to order one.
 
-        Then no square overflows.
+        Squares of the series then cannot overflow.
         """
         given = self.input_scaling is None
         self._exponent = 0 if given else int(exponent(np.array(largest)))
 
     def _in_unit(self, series: Series) -> Series:
-        """Series in the internal unit; exact, because it is a power of two."""
+        """Return the series in the internal unit, a power of two, without rounding."""
         if self._exponent == 0:
             return series
         return replace(series, values=np.ldexp(series.values, -self._exponent))
@@ -713,7 +721,7 @@ class ReservoirClassifier(
         self._stream = ClassStream.empty(len(self.classes_), shape, self._fold_seed)
 
     def _choose(self, sample: _Labelled) -> bool:
-        """Choose τ and η if they are to be chosen; return whether there was enough data.
+        """Choose τ and η unless they are given; return whether there was enough data.
 
         The held-out series also calibrate the probabilities, even if both are given.
         """
@@ -740,7 +748,7 @@ class ReservoirClassifier(
                 return round(float(found.score.max()), 6)  # ignore rounding
 
             tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
-            self.reservoir_ = max(tried, key=score)  # the first among equals
+            self.reservoir_ = max(tried, key=score)  # the first of equal scores
             vars(self).pop("_unfolding_", None)
             folds = replace(folds, system=self.unfolding_.maps)
         found = cross_validate(folds, etas)
@@ -763,7 +771,7 @@ class ReservoirClassifier(
         return Dynamics(reservoir, tol=_STATE_ERROR, **given)
 
     def _readout(self, n_steps: int) -> Any:
-        """The readout in the form for `unfold`."""
+        """Return the readout in the form that `unfold` expects."""
         wish = self.readout
         if isinstance(wish, str):
             return None if wish == "end" else np.full(n_steps, 1 / n_steps)
@@ -778,7 +786,7 @@ class ReservoirClassifier(
     def unfolding_(self) -> Solved:
         """The unfolded network, or the integrated one for ``order="exact"``.
 
-        It is made again if a file or a pickle does not hold it.
+        Files and pickles do not hold it, so it is rebuilt after loading.
         """
         if not hasattr(self, "_unfolding_"):
             self._unfolding_ = self._unfold(self.reservoir_)
@@ -842,29 +850,30 @@ class ReservoirClassifier(
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = dict(super().__getstate__())  # pyright: ignore[reportCallIssue, reportArgumentType]
-        state.pop("_unfolding_", None)  # large, and quick to make again
+        state.pop("_unfolding_", None)  # large, and quick to rebuild
         return state
 
     # Prediction
 
     def __sklearn_is_fitted__(self) -> bool:
-        # A fit sets this last; an interrupted one has classes, but no heads.
+        # A fit sets `heads_` last, so an interrupted fit has classes but no heads.
         return hasattr(self, "heads_")
 
     @by_chunks
     @with_few_threads(rows_to_read)
     def read_out(self, X: Any) -> np.ndarray:
-        """Readout values (n_cases, n_heads)."""
+        """Return the readout values (n_cases, n_heads)."""
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
 
     @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values (n_cases,) or (n_cases, n_classes).
+        """Return decision values (n_cases,) or (n_cases, n_classes).
 
-        Two classes: readout value minus threshold, positive for ``classes_[1]``. More:
-        log-probabilities up to a constant, the largest wins.
+        For two classes, a decision value is the readout value minus the threshold, positive
+        for ``classes_[1]``. For more classes, decision values are log-probabilities up to a
+        constant, before calibration; the largest wins.
         """
         Z = self.read_out(X)
         scores = self.decision_.scores(Z)
@@ -872,12 +881,13 @@ class ReservoirClassifier(
 
     @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n_cases, n_classes), calibrated on held-out series.
+        """Return probabilities (n_cases, n_classes), calibrated on held-out series.
 
-        Gaussian clouds of states along v give log-odds, d below those of the first class;
-        the probabilities are proportional to (1 + d) to the power of −``calibration_``. The
-        clouds of the training series are too narrow, so the factor comes from the folds of
-        the cross-validation, solved at linear order with the chosen or given η.
+        Gaussian clouds of states along v give log-odds. If the log-odds of a class lie d
+        below those of the most likely class, its probability is proportional to (1 + d) to
+        the power of −``calibration_``. The clouds of the training series are too narrow, so
+        this exponent comes from the folds of the cross-validation, solved at linear order
+        with the chosen or given η.
         """
         Z = self.read_out(X)
         return self.decision_.probabilities(Z)
@@ -885,10 +895,10 @@ class ReservoirClassifier(
     @by_chunks
     @with_few_threads(rows_to_read)
     def transform(self, X: Any) -> np.ndarray:
-        """Network states at the readout, (n_cases, n_neurons).
+        """Return the network states at the readout, (n_cases, n_neurons).
 
-        With more than two classes, these are the states with each class's input projection,
-        one class after the other: (n_cases, n_classes · n_neurons).
+        With more than two classes, the states for each class's input projection are
+        concatenated: (n_cases, n_classes · n_neurons).
         """
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
@@ -904,9 +914,9 @@ class ReservoirClassifier(
     def save(self, path: str | Path, *, resumable: bool = True) -> None:
         """Save the fitted classifier to a file that holds no code; see `greenfold.load`.
 
-        The file is replaced in one step at the end. With ``resumable`` it keeps what
-        `partial_fit` needs to continue: class covariances and a sample of the training
-        series.
+        The file is replaced in one step at the end. With ``resumable``, it also holds the
+        class covariances and the sample of training series that `partial_fit` needs to
+        continue.
         """
         kept = copy(self)
         if not resumable:
@@ -925,29 +935,30 @@ def noisy_accuracy(
     n_draws: int = 100,
     rng: np.random.Generator | int | None = None,
 ) -> float:
-    """Expected accuracy with noise on each neuron's state when it is read.
+    """Return the expected accuracy with noise on each neuron's state when it is read.
 
-    Independent Gaussian noise of standard deviation σ on each state has the standard
-    deviation σ‖v‖ = σ on the readout value. For two classes the expectation has a closed
-    form; for more it is an average over draws.
+    Independent Gaussian noise of standard deviation σ on each state becomes noise of
+    standard deviation σ‖v‖ = σ on the readout value. For two classes, the expectation has a
+    closed form; for more, it is an average over draws.
 
     Parameters
     ----------
     classifier : ReservoirClassifier
-        A fitted one; make it with ``readout_noise=sigma`` so that η and the threshold
-        account for the noise.
+        A fitted classifier. Create it with ``readout_noise=sigma`` so that η and the
+        threshold account for the noise.
     X, y
-        As in its ``fit``.
+        Series and labels, as in its ``fit``.
     sigma : float
-        In the unit of the network states, with inputs scaled to ‖μ‖ = ``input_scaling``.
+        Standard deviation of the noise, in the unit of the network states with inputs
+        scaled to ‖μ‖ = ``input_scaling``.
     input_noise : float or array_like, optional
-        Noise on the series, in their own unit: one standard deviation, one per value, or a
-        covariance (linear order).
+        Noise on the series, in their own unit (linear order): one standard deviation, one
+        per value, or a covariance.
     state_noise : float or array_like, optional
-        Noise on the states at the readout, likewise; for noise inside a network, use
-        `greenfold.devices.noise.state_covariance`.
+        Noise on the states at the readout, in the same forms. For noise inside a network,
+        use `greenfold.devices.noise.state_covariance`.
     n_draws : int
-        Number of draws of the noise (more than two classes).
+        Number of draws of the noise, with more than two classes.
     rng : numpy Generator, int or None
 
     Examples
@@ -992,17 +1003,17 @@ def noisy_accuracy(
 def _noise_levels(
     classifier: ReservoirClassifier, sigma: float, input_noise: Any, state_noise: Any
 ) -> np.ndarray:
-    """Standard deviation of the noise on the readout value of each comparison."""
+    """Return the standard deviation of the noise on the readout value of each head."""
     square = np.full(len(classifier.heads_), sigma**2)
     if input_noise is not None and classifier.order:
-        raise ValueError("`input_noise` has a closed form at order 0 only.")
+        raise ValueError("`input_noise` needs a classifier of order 0; pass None.")
     for k, head in enumerate(classifier.heads_):
         if state_noise is not None:
             P = covariance(state_noise, "state_noise", len(head.v))
             square[k] += head.v @ P @ head.v
         if input_noise is not None:
             # The kernel of the readout value, in the unit of the series.
-            assert head.kernel is not None  # always there at linear order
+            assert head.kernel is not None  # every head has one at linear order
             a = head.kernel.linear.ravel()
             N = covariance(input_noise, "input_noise", len(a))
             square[k] += (a @ N @ a) * head.scale**2
@@ -1025,7 +1036,7 @@ def _summarise(
 ) -> _Summary:
     host = np.asarray(checked_chunk(X, first, shape))
     largest = float(max(host.max(), -host.min()))
-    # Rescale only if squares would overflow, because it takes a copy.
+    # Rescale only if squares would overflow, because rescaling makes a copy.
     small = given or 1e-100 < largest < 1e100 or not 0 < largest < np.inf
     size = 0 if small else int(exponent(np.array(largest)))
     own = X if small else np.ldexp(host, -size)

@@ -19,8 +19,8 @@ def to_numpy(
 ) -> dict[str, np.ndarray]:
     """Export the collapsed kernels as plain arrays.
 
-    The classifier must be fitted, of order 0 or of order 1 with a quadratic gain. The
-    arrays are also written to ``path``, an ``.npz`` file without pickles.
+    The classifier must be fitted, with order 0 or with order 1 and a quadratic gain. If you
+    pass a ``path``, the arrays are also written to it, an ``.npz`` file without pickles.
 
     Returns
     -------
@@ -39,11 +39,13 @@ def to_numpy(
         z[i] = Σ linear[i] · w  +  Σ Σ w · quadratic[i] · w
         decision = coupling @ z − threshold
 
-    Two classes: ``classes[1]`` if ``decision[0] > 0``, else ``classes[0]``. More:
-    ``classes[argmax(decision)]``. For probabilities let d be 0 for the class chosen, and
-    slope times the distance of the decision values for another (two classes: slope ·
-    abs(decision[0])). They are proportional to (1 + d)^(−sureness), or to exp(−d) if
-    sureness is NaN because no series could be held out to calibrate it.
+    With two classes, the prediction is ``classes[1]`` if ``decision[0] > 0``, else
+    ``classes[0]``. With more, it is ``classes[argmax(decision)]``.
+
+    For probabilities, let d be 0 for the predicted class. For any other class, d is slope
+    times the distance between the two decision values (with two classes, slope ·
+    abs(decision[0])). The probabilities are proportional to (1 + d)^(−sureness), or to
+    exp(−d) if sureness is NaN because no series could be held out to calibrate it.
 
     Examples
     --------
@@ -66,7 +68,7 @@ def to_numpy(
         why += "which plain kernels cannot hold"
         if classifier.order == "exact":
             why = "of order 'exact' integrates its network and has no kernels"
-        fix = "fit one of order 0 or 1 with a quadratic gain to export it"
+        fix = "to export a classifier, fit it with order 0 or 1 and a quadratic gain"
         raise ValueError(f"The classifier {why}; {fix}.")
     classes = classifier.classes_
     sureness = classifier.decision_.sureness
@@ -96,17 +98,19 @@ def to_onnx(
 ) -> Any:
     """Export the collapsed kernels as an ONNX graph (needs ``greenfold[onnx]``).
 
-    The classifier must be fitted, of an order as in `to_numpy`. The graph is also written
-    to ``path``; ``dtype``, "float64" or "float32", is that of input and arithmetic.
+    The classifier must be fitted, with an order that `to_numpy` accepts. If you pass a
+    ``path``, the graph is also written to it. ``dtype``, "float64" or "float32", is the
+    type of the input and the arithmetic.
 
     Returns
     -------
     onnx.ModelProto
         Input ``X``: (n_cases, n_steps), or (n_cases, n_channels, n_steps) for several
-        channels. For a classifier of unequal lengths, series end at the last step and NaN
-        fills the steps before a short one. Outputs: ``decision`` (n_cases,) or (n_cases,
-        n_classes) as in `ReservoirClassifier.decision_function`, ``label`` (n_cases,) and
-        ``probability`` (n_cases, n_classes).
+        channels. If the classifier was fitted on series of unequal length, every series
+        ends at the last step, and NaN fills the steps before a shorter series. Outputs:
+        ``decision`` (n_cases,) or (n_cases, n_classes) as in
+        `ReservoirClassifier.decision_function`, ``label`` (n_cases,) and ``probability``
+        (n_cases, n_classes).
 
     Notes
     -----
@@ -145,8 +149,8 @@ def _compute(graph: Graph, X: Any, classifier: ReservoirClassifier) -> None:
         ):
             moved = flat - constant(middle[None])
             moved = moved if begun is None else moved * begun
-            # The scale is part of the constants: onnxruntime would fuse a product with it
-            # into the next one, in single precision.
+            # The constants include the scale, because onnxruntime would fuse a separate
+            # product with it into the next product, in single precision.
             C = constant(scale**2 * square.reshape(size, size))
             squares = graph.sum((moved @ C) * moved, axis=1, keepdims=True)
             values.append(moved @ constant(one[:, None]) + squares)

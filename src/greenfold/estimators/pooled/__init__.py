@@ -1,4 +1,4 @@
-"""Estimators for series that are not aligned: reservoir states pooled over time."""
+"""Estimators for series that are not aligned, which pool reservoir states over time."""
 
 import lazy_loader as lazy
 

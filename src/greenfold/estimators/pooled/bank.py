@@ -20,8 +20,9 @@ GROUP = 8
 SHORTEST = 1.5
 #: Decay times of a reservoir of time scale τ₀, relative to τ₀.
 DECAYS = (0.5, 2.0)
-#: Its angular frequencies, times τ₀: from a filter that hardly oscillates while it decays
-#: to one that oscillates twice. They end at half a turn per step, the Nyquist frequency.
+#: Angular frequencies of a reservoir, times τ₀: from a filter that hardly oscillates while
+#: it decays to a filter that oscillates twice. They end at half a turn per step, the
+#: Nyquist frequency.
 FREQUENCIES = (0.3, 12.0)
 #: A slow reservoir is read every τ₀/6 steps (its fastest mode turns by two radians in
 #: between), but at least 128 times per series.
@@ -77,10 +78,10 @@ class ScaleReservoir:
     def drive(self) -> np.ndarray:
         """Effect of the input between two readings, (stride · n_channels, 2 n_oscillators).
 
-        The state after a reading is exp(λ·stride) times the state before plus the steps in
-        between (in time, channels innermost) times this matrix. Real parts of all
-        oscillators come first, then imaginary parts. It is exact for input that is constant
-        over a step: each step adds (exp(λ) − 1)/λ · u x.
+        The state at a reading is exp(λ·stride) times the state at the previous reading,
+        plus the steps in between (in time order, channels innermost) times this matrix. The
+        real parts of all oscillators come first, then the imaginary parts. This is exact
+        for input that is constant over a step: each step adds (exp(λ) − 1)/λ · u x.
         """
         complex_u = self.u[0::2] + 1j * self.u[1::2]
         step = (np.expm1(self.rates) / self.rates)[:, None] * complex_u
@@ -122,9 +123,10 @@ def draw_bank(
 ) -> FilterBank:
     """Draw a filter bank for series of the typical length ``n_steps``.
 
-    Time scales are spaced evenly in their logarithm from 1.5 steps to half the series;
-    decay times and frequencies are log-uniform around them, readouts (a multiple of 8)
-    normal. Every oscillator has the same response to white noise.
+    Time scales are spaced evenly in their logarithm, from 1.5 steps to half the series.
+    Decay times and frequencies are log-uniform around them, and readouts are normal. The
+    number of readouts is a multiple of 8. Every oscillator has the same response to white
+    noise.
 
     With several channels, a reservoir has eight parts. Each part receives its own random
     mixture of some channels, so there are filters for single channels as well as for
@@ -157,10 +159,10 @@ def draw_bank(
 
 
 def _mixtures(rng: np.random.Generator, n_oscillators: int, n_channels: int) -> np.ndarray:
-    """Weights (n_oscillators, n_channels) of the channels in the input of oscillators.
+    """Return the weight of each channel in each input, (n_oscillators, n_channels).
 
-    The number of channels of a part is log-uniform: single channels are as frequent as
-    mixtures of half of them.
+    The number of channels of a part is log-uniform, so single channels are as frequent as
+    mixtures of half of the channels.
     """
     weights = np.zeros((n_oscillators, n_channels))
     for part in range(min(PARTS, n_oscillators)):

@@ -1,8 +1,9 @@
 """Readouts and pooling compiled by numba, so that every output stays in the cache.
 
 For one series and one reservoir, a matrix product gives the input's contribution to the
-state per reading, a recurrence adds it up, a second product reads the states out, and
-pooling runs over the result, sixteen readouts at a time, all in a few hundred kilobytes.
+state at each reading. A recurrence adds the contributions up, and a second product reads
+the states out. Pooling then runs over the result, sixteen readouts at a time. All of this
+needs a few hundred kilobytes.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from .feature_map import KINDS, N_ROWS
 #
 # A compiler vectorises a loop only if it can prove, or check at run time, that its arrays
 # do not overlap; pooling writes to too many arrays for that. Here a value *is* a vector,
-# and sums over time stay in registers. LLVM maps the vectors to the processor's (AVX-512,
-# AVX2, NEON, …). Positions are not checked against the bounds of their array.
+# and sums over time stay in registers. LLVM maps these vectors to the processor's own
+# (AVX-512, AVX2, NEON, …). Positions are not checked against the bounds of their array.
 
 # numba's type stubs lack the results of its decorators and the arguments of intrinsics.
 # pyright: reportCallIssue=false
@@ -103,7 +104,7 @@ def fill(typingctx: Any, number: Any) -> Any:
 
 
 def _selector(comparison: str) -> Any:
-    """``pick(a, b, x, y)``: x if the comparison of a with b holds, else y."""
+    """Return ``pick(a, b, x, y)``: x if the comparison of a with b holds, else y."""
 
     @intrinsic
     def pick(typingctx: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
@@ -117,7 +118,7 @@ def _selector(comparison: str) -> Any:
 
 
 def _operator(function: Any, name: str) -> None:
-    """Let numba apply an operator lane by lane, with LLVM's instruction of that name."""
+    """Make numba apply an operator lane by lane, with LLVM's instruction ``name``."""
 
     @intrinsic
     def combine(typingctx: Any, a: Any, b: Any) -> Any:
@@ -167,7 +168,7 @@ def _advance(Y, decay):
     for first in range(0, J, _WIDTH):
         at = max(0, min(first, J - _WIDTH))
         if J < _WIDTH or at < first:
-            # These lanes would overlap with earlier ones, which are advanced already.
+            # These lanes would overlap with earlier lanes, which are already advanced.
             for k in range(1, K):
                 for j in range(first, J):
                     a, b = Y[k - 1, j], Y[k - 1, J + j]
@@ -187,7 +188,7 @@ def _advance(Y, decay):
 
 @njit(**_OPTIONS)
 def _differences(Z, K, D):
-    """Append first and second differences to the readouts; zero before the series."""
+    """Append first and second differences; readouts are zero before the series."""
     size = K * D
     for order in range(2):
         before, after = order * size, (order + 1) * size
@@ -201,7 +202,7 @@ def _differences(Z, K, D):
 
 @njit(**_INLINE)
 def _track(z, threshold, now, one, zero, state):
-    """Update the statistics above a threshold by one time step, without the count."""
+    """Update the statistics above a threshold, except the count, by one time step."""
     level, position, run, stretch, number = state
     level = level + pick(z, threshold, z, zero)
     position = position + pick(z, threshold, now, zero)
@@ -221,9 +222,10 @@ def _store_rows(T, row, column, a, b, c):
 
 @njit(**_OPTIONS)
 def _describe(Z, start, K, D, at, thresholds, column, ends, T):
-    """Sum over time for sixteen readouts, into the table T (N_ROWS, P) from a column on.
+    """Sum over time for sixteen readouts, into ``column`` and later ones of the table T.
 
-    The readouts (K, D) begin at ``start`` of the flat Z; the summed ones at column ``at``.
+    T has shape (N_ROWS, P). All readouts (K, D) begin at ``start`` of the flat Z, and the
+    sixteen to sum begin at their column ``at``.
     """
     P = T.shape[1]
     one, zero = fill(np.float32(1)), fill(np.float32(0))
@@ -255,7 +257,7 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
 
 @njit(**_INLINE)
 def _credit(z, best, zero, won):
-    """Add |z| if a readout is the best of its group, for eight readouts."""
+    """Add |z| for each of eight readouts that is the best of its group."""
     a, b, c, d, e, f, g, h = z
     w0, w1, w2, w3, w4, w5, w6, w7 = won
     return (
@@ -272,9 +274,10 @@ def _credit(z, best, zero, won):
 
 @njit(**_OPTIONS)
 def _compete(Z, start, K, D, first, won, lost):
-    """Sum |z| where a readout is the largest, or smallest, of its group, into (8, 16).
+    """Sum |z| at the steps at which a readout is the largest, or smallest, of its group.
 
-    It handles sixteen groups from ``first`` on; lanes beyond the last group are undefined.
+    ``won`` and ``lost`` (8, 16) receive the sums of sixteen groups, from ``first`` on.
+    Lanes beyond the last group are undefined.
     """
     step = D // GROUP
     zero = fill(np.float32(0))
@@ -430,10 +433,10 @@ def _add(T, mean, W, first, sums, score):
 
 @njit(**_OPTIONS)
 def score(X, drive, decay, readouts, thresholds, ends, mean, W, scores):
-    """Add the part of one reservoir to linear scores, without keeping the features.
+    """Add the contribution of one reservoir to linear scores, without keeping features.
 
-    ``mean`` and the rows of W are float32 with the length of a table; rows of zeros pad W
-    to a multiple of four. Scores are float64, and do not depend on the batch of a series.
+    ``mean`` and the rows of W are float32 with the length of a table. Rows of zeros pad W
+    to a multiple of four. Scores are float64, and do not depend on how series are batched.
     """
     D = readouts.shape[1]
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)

@@ -40,7 +40,7 @@ from .ridge import DUAL_CASES, HeadFit, fit_head
 
 
 class PooledEstimator(SeriesEstimator):
-    """What transformer, classifier and regressor share: parameters, reading, bank."""
+    """A base class for the transformer, the classifier and the regressor."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_scales": [COUNT],
@@ -97,7 +97,7 @@ class PooledEstimator(SeriesEstimator):
         return read_collection(self, X, fitting=fitting, most=DUAL_CASES)
 
     def _fit_map(self, series: Collection) -> None:
-        """Draw the bank, and compute scale and thresholds from the series."""
+        """Draw the bank, and compute the scale and thresholds from the series."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         bank = draw_bank(
@@ -140,12 +140,12 @@ class PooledEstimator(SeriesEstimator):
 
 
 class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features"):
-    """Compute features of time series from a bank of reservoirs, pooled over time.
+    """A transformer that computes features of series from a bank of reservoirs.
 
-    The series drive reservoirs of damped oscillators, each of one time scale. Random
-    readouts of their states, and the first and second differences of these, are pooled over
-    time. Features do not depend on when something happened, except those of halves and
-    quarters of the time.
+    The series drive reservoirs of damped oscillators, each with its own time scale. Random
+    readouts of the states, and the first and second differences of the readouts, are pooled
+    over time. Features do not depend on when something happened, except positions and the
+    features of halves and quarters of the time.
 
     Parameters
     ----------
@@ -158,16 +158,17 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         Number of random readouts per reservoir, a multiple of 8.
     scaling : {"set", "series"}, default "set"
         "set" standardises each channel by its mean and deviation over the training set, so
-        level and amplitude of a series count; "series" uses those of each series.
+        the level and amplitude of a series matter. "series" uses the mean and deviation of
+        each series.
     engine : {"auto", "numba", "array"}, default "auto"
-        "numba" is compiled and about twenty times as fast on one thread; "array" needs only
-        the array library. "auto" compiles if numba is installed (extra
+        "numba" is compiled and more than ten times as fast on one thread; "array" needs
+        only the array library. "auto" compiles if numba is installed (extra
         ``greenfold[fast]``), and otherwise warns once (`SlowEngineWarning`). Arrays of
         PyTorch and CuPy are always processed by their own library, on their device.
     random_state : int, RandomState or None, default None
-        Draws oscillators, readouts and thresholds.
+        Seed of the oscillators, readouts and thresholds.
     n_jobs : int or None, default None
-        Number of threads over series of the compiled engine.
+        Number of threads in which the compiled engine processes series.
     verbose : bool, default False
         Show the progress of a fit if stderr is a terminal.
 
@@ -176,7 +177,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
     map_ : FeatureMap
         The bank (``map_.bank``), thresholds and scale.
     n_features_in_, n_channels_in_ : int
-        Number of steps of the longest training series, and of channels.
+        Number of steps of the longest training series, and number of channels.
 
     Notes
     -----
@@ -184,9 +185,10 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
     (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
     by a straight line; NaN at its ends is cut off.
 
-    There are 114 features per readout: 38 (``KINDS`` of ``pooled.feature_map``) of it and
-    of each of its two differences. Computation is in single precision; a feature that
-    counts steps above a threshold may differ by a step between engines.
+    There are 114 features per readout: 38 of the readout itself, and 38 of each of its two
+    differences (see ``KINDS`` in ``pooled.feature_map``). Computation is in single
+    precision; a feature that counts steps above a threshold may differ by a step between
+    engines.
 
     A slow reservoir is read every τ₀/6 steps, but at least 128 times per series.
 
@@ -208,7 +210,10 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
 
     @watched
     def fit(self, X: Any, y: Any = None) -> ReservoirFeatures:
-        """Draw the bank; compute scale and thresholds from the series. ``y`` is ignored."""
+        """Draw the bank, and compute the scale and thresholds from the series.
+
+        ``y`` is ignored.
+        """
         self._check_parameters()
         self._fit_map(self._read(X, fitting=True))
         return self
@@ -241,17 +246,17 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
 class PooledReservoirClassifier(
     SeriesClassifier, PooledEstimator, kind="pooled_classifier"
 ):
-    """Classify time series that are not aligned, with pooled features of a reservoir bank.
+    """A classifier of time series that are not aligned, with pooled reservoir features.
 
-    Ridge regression on the features of `ReservoirFeatures`, with one target per class.
-    Leave-one-out chooses the penalty and calibrates the probabilities.
+    It fits ridge regression to the features of `ReservoirFeatures`, with one target per
+    class. Leave-one-out chooses the penalty and calibrates the probabilities.
 
     Parameters
     ----------
     n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs, verbose
         See `ReservoirFeatures`.
     class_weight : {None, "balanced"} or dict, default None
-        Weight of a series of each class.
+        Weight of each series of a class.
 
     Attributes
     ----------
@@ -261,12 +266,12 @@ class PooledReservoirClassifier(
     head_ : LinearHead
         Coefficients and intercept.
     slope_ : float
-        Slope of the probabilities over the scores.
+        Factor of the scores in the softmax that gives the probabilities.
     penalty_ : float
         Ridge penalty, in units of the squared (standardised, weighted) features.
     held_out_scores_ : ndarray (n,) or (n, n_classes)
-        Decision values of the training series ``held_out_cases_``, each without that
-        series; None in a loaded classifier.
+        Decision values of the training series ``held_out_cases_``, each computed without
+        that series; None in a loaded classifier.
     held_out_cases_ : ndarray (n,) of int
         All training series if there are at most 4096, else 512 drawn at random.
 
@@ -276,13 +281,15 @@ class PooledReservoirClassifier(
 
     Notes
     -----
-    Series are as in `ReservoirFeatures`. Memory is about 320 kB per training series at the
-    defaults, up to 1 GiB; beyond that the features are computed twice instead of kept.
-    Beyond 4096 series the ridge regression is an average over parts of about 2500, and time
-    grows linearly with the number of series. Predictions keep no features.
+    Series are as in `ReservoirFeatures`. A fit uses about 320 kB of memory per training
+    series at the defaults, up to 1 GiB; beyond that, it computes the features twice instead
+    of keeping them. Beyond 4096 series, the ridge regression is an average over parts of
+    about 2500 series, and time grows linearly with the number of series. Predictions keep
+    no features.
 
-    Pass series that do not fit into memory as to `greenfold.ReservoirClassifier`. The parts
-    are then solved where the series are, with the same result up to rounding.
+    Pass series that do not fit into memory as you do to `greenfold.ReservoirClassifier`.
+    The parts are then solved where the series are stored, with the same result up to
+    rounding.
 
     Examples
     --------
@@ -327,11 +334,11 @@ class PooledReservoirClassifier(
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PooledReservoirClassifier:
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
 
-        ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
-        times those of ``class_weight``: weight two counts like two copies, weight zero
-        like none. Scale and thresholds of the features use all distinct series, and copies
-        of a series are left out together. With more than 4096 series, weights only enter
-        the ridge regression.
+        ``sample_weight`` (n_cases,) holds weights of the series in the ridge regression;
+        ``class_weight`` multiplies them. A weight of two counts like two copies, and a
+        weight of zero leaves the series out. The scale and thresholds of the features use
+        all distinct series, and leave-one-out leaves out all copies of a series together.
+        With more than 4096 series, weights affect only the ridge regression.
         """
         self._check_parameters()
         series = self._read(X, fitting=True)
@@ -343,7 +350,7 @@ class PooledReservoirClassifier(
         codes = self._encode(labels)
         n_classes = len(self.classes_)
         if len(series) <= DUAL_CASES:
-            # Copies of a series are one of their weight, in an order of their content.
+            # Merge copies of a series and add their weights; order series by content.
             same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
             both = same * n_classes + codes
             _, first, copy = np.unique(both, return_index=True, return_inverse=True)
@@ -357,7 +364,7 @@ class PooledReservoirClassifier(
         head, _, cases, held_out = self._fit_head(series, targets, weights)
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], weights[cases])
-        order = np.argsort(used[cases])  # as the series were given
+        order = np.argsort(used[cases])  # the order of the input
         held_out, self.held_out_cases_ = held_out[order], used[cases][order]
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
         self.head_ = head
@@ -367,7 +374,7 @@ class PooledReservoirClassifier(
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values (n_cases,) or (n_cases, n_classes), fitted to ±1.
 
-        Two classes: positive for ``classes_[1]``. More: the largest wins.
+        For two classes, positive values mean ``classes_[1]``. For more, the largest wins.
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -383,9 +390,10 @@ class PooledReservoirClassifier(
 
 
 class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_regressor"):
-    """Predict numbers from time series, with pooled features of a reservoir bank.
+    """A regressor of numbers from time series, with pooled reservoir features.
 
-    Ridge regression on the features of `ReservoirFeatures`, with a leave-one-out penalty.
+    It fits ridge regression to the features of `ReservoirFeatures`. Leave-one-out chooses
+    the penalty.
 
     Parameters
     ----------
@@ -395,8 +403,8 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     Attributes
     ----------
     held_out_predictions_ : ndarray (n,) or (n, n_targets)
-        Predictions for the training series ``held_out_cases_``, each without that series;
-        None in a loaded regressor.
+        Predictions for the training series ``held_out_cases_``, each computed without that
+        series; None in a loaded regressor.
     map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
         As in `PooledReservoirClassifier`.
 
@@ -427,10 +435,10 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         series = self._read(X, fitting=True)
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
-        # In powers of two, because coefficients are in single precision.
+        # Scale by powers of two, because coefficients are in single precision.
         self._exponents = exponent(targets.reshape(len(targets), -1), 0)
         table = np.ldexp(targets.reshape(len(targets), -1), -self._exponents)
-        # One penalty serves targets of different units: scale each by its deviation.
+        # One penalty serves targets of different units, so scale each by its deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
         head, _, _, held_out = self._fit_head(series, table / unit)
@@ -458,8 +466,9 @@ def to_onnx(
 ) -> Any:
     """Export a fitted classifier or regressor as an ONNX graph.
 
-    It must be fitted on series of equal length. The graph is also written to ``path``. The
-    input is of ``dtype``, "float64" or "float32"; features are always in single precision.
+    The estimator must be fitted on series of equal length. If you pass a ``path``, the
+    graph is also written to it. The input is of ``dtype``, "float64" or "float32"; features
+    are always in single precision.
 
     Returns
     -------
@@ -471,9 +480,10 @@ def to_onnx(
 
     Notes
     -----
-    The graph is the array engine. It takes complete series of the training length: other
-    lengths, and gaps, would need a graph each. onnxruntime agrees with the estimator up to
-    about 1e-3 of the largest score, because rounding may move a reading across a threshold.
+    The graph computes the same as the array engine. It accepts only complete series of the
+    training length, because other lengths and gaps would each need a graph of their own.
+    onnxruntime agrees with the estimator up to about 1e-3 of the largest score, because
+    rounding may move a reading across a threshold.
     """
     if getattr(estimator, "_any_length", False):
         was = f"The {type(estimator).__name__} was fitted on series of unequal length"
@@ -497,7 +507,7 @@ def to_onnx(
 
 # Files
 
-#: Largest stride, of a series of eight million steps.
+#: Largest stride, which a series of eight million steps has.
 _LONGEST_STRIDE = 2**16
 #: Version of the layout of features (`KINDS`); raised when it changes.
 _LAYOUT = 1
@@ -548,7 +558,7 @@ def _head(n_targets: codec.Length) -> codec.Object:
 
 
 def _finish(made: Any) -> None:
-    """Check what was read, and choose the engine: this machine may lack numba."""
+    """Check the loaded estimator, and choose the engine; this machine may lack numba."""
     longest = min(made.n_features_in_, _LONGEST_STRIDE)
     if any(one.stride > longest for one in made.map_.bank.scales):
         refuse("its reservoirs have an impossible stride.")

@@ -1,8 +1,8 @@
 """Pooled features of series: the bank, its thresholds and the scale of the series.
 
-`ReservoirFeatures` fits a `FeatureMap`, and the estimators use it. It processes one
-reservoir at a time in batches of bounded memory, with the compiled engine if numba is
-installed and the series are on the host, else with array operations. Both fill the same
+`ReservoirFeatures` fits a `FeatureMap`, and the estimators use it. The map processes one
+reservoir at a time, in batches of bounded memory. It uses the compiled engine if numba is
+installed and the series are on the host, and array operations otherwise. Both fill the same
 table of `N_ROWS` rows for each reading (a readout, or its first or second difference in
 time).
 """
@@ -31,8 +31,8 @@ N_THRESHOLDS = 3
 #: The readout and its first and second difference, interleaved in this order.
 N_SIGNALS = 3
 
-#: Rows of each kind. "quarters" and "halves" have one row for each part of time and, within
-#: it, each threshold.
+#: Rows of each kind of feature. "quarters" and "halves" have one row for each part of the
+#: time and, within it, each threshold.
 KINDS: dict[str, slice] = {
     "above": slice(0, 3),  # proportion of time above a threshold
     "halves": slice(3, 9),  # the same in each half of the time
@@ -49,18 +49,19 @@ KINDS: dict[str, slice] = {
 }
 N_ROWS = 38
 
-#: Weight of a kind after standardisation; one by default. Features that tell *when*
-#: something happened help with aligned series and hurt with others; half the weight was the
-#: best compromise in leave-one-out tests on training data.
+#: Weight of each kind of feature after standardisation; one by default. Features that tell
+#: *when* something happened help with aligned series and hurt with others. Half the weight
+#: was the best compromise in leave-one-out tests on training data.
 WEIGHTS = {"halves": 0.5, "quarters": 0.5, "position": 0.5}
-#: Working memory of array operations: the caches of the host, or enough for a busy GPU.
+#: Bytes of working memory for array operations: small enough for the caches of the host,
+#: large enough to keep a GPU busy.
 _HOST_BYTES = 2**23
 _DEVICE_BYTES = 2**31
 #: Number of arrays, as large as the readings, that array operations keep at a time.
 _TEMPORARIES = 8
 #: Bytes of features that the compiled engine computes before it stores them.
 _TABLE_BYTES = 2**24
-#: Numbers of training series, and of values per reading, from which thresholds are drawn.
+#: Number of training series, and of values per reading, from which thresholds are drawn.
 _SAMPLED_SERIES = 256
 _SAMPLED_VALUES = 1024
 
@@ -78,18 +79,19 @@ def row_weights() -> np.ndarray:
 
 
 def has_numba() -> bool:
-    """Whether the compiled engine is available."""
+    """Return whether the compiled engine is available."""
     return find_spec("numba") is not None
 
 
 @cache
 def auto_engine() -> str:
-    """Return the engine of "auto" on the host; warn once if it is the slow one."""
+    """Return the engine that "auto" uses on the host; warn once if it is slow."""
     if has_numba():
         return "numba"
     warnings.warn(
-        "numba is not installed, so pooled features take about ten times as long; install "
-        'it with `pip install "greenfold[fast]"`, or pass engine="array" to accept it.',
+        "numba is not installed, so pooled features take more than ten times as long; "
+        'install it with `pip install "greenfold[fast]"`, or pass engine="array" to accept '
+        "this.",
         SlowEngineWarning,
         stacklevel=2,
     )
@@ -98,7 +100,7 @@ def auto_engine() -> str:
 
 @dataclass(frozen=True, eq=False)
 class LinearHead:
-    """Scores Σ (features − mean) · coefficients + intercept, the sum over reservoirs."""
+    """A linear head: Σ (features − mean) · coefficients + intercept, over reservoirs."""
 
     means: list[np.ndarray]  # (n_features,), float32
     coefficients: list[np.ndarray]  # (n_features, n_targets), float32
@@ -111,12 +113,12 @@ class LinearHead:
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """Everything needed to turn series into features.
+    """A map from series to features.
 
-    ``thresholds`` are (3, 3 n_readouts) float32 per reservoir, with columns signal by
-    signal (readout, first, second difference). ``mean`` and ``deviation`` (n_channels,)
-    standardise the series; None if each series uses its own. ``engine`` is used on the
-    host.
+    ``thresholds`` are (3, 3 n_readouts) float32 per reservoir. Their columns are the
+    readouts, then the first differences, then the second differences. ``mean`` and
+    ``deviation`` (n_channels,) standardise the series; they are None if each series uses
+    its own. ``engine`` applies to series on the host.
     """
 
     bank: FilterBank
@@ -187,10 +189,13 @@ class FeatureMap:
         return total
 
     def standardise(self, values: Any) -> Any:
-        """Scale series (n, n_channels, n_steps), as float32 (n, n_steps, n_channels)."""
+        """Return series (n, n_channels, n_steps) standardised, as float32.
+
+        The result has shape (n, n_steps, n_channels).
+        """
         xp = compat.array_namespace(values)
         if self.mean is None or self.deviation is None:
-            # In units of its largest value, so that squares do not overflow.
+            # Use units of the largest value, so that squares do not overflow.
             largest = xp.max(xp.abs(values), axis=2, keepdims=True)
             values = values / xp.where(largest > 0, largest, xp.ones_like(largest))
             mean = xp.mean(values, axis=2, keepdims=True)
@@ -212,7 +217,7 @@ class FeatureMap:
     ) -> Any:
         """Return tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised ``x``.
 
-        The compiled engine writes them to ``out`` (n, widths[scale]), if given.
+        The compiled engine writes the tables to ``out`` (n, widths[scale]) if it is given.
         """
         inputs = self._inputs(x, scale)
         if not self._compiled(x):
@@ -270,7 +275,7 @@ class FeatureMap:
         cut = xp.reshape(x, (-1, n_reads, stride * n_channels))
         if isinstance(cut, np.ndarray):
             cut = np.ascontiguousarray(cut)
-        # There are no thresholds yet while they are drawn from readings.
+        # There are no thresholds yet while `fit_map` draws them from readings.
         own = *self._constants[scale], *self.thresholds[scale : scale + 1]
         constants = (like(one, x) for one in own)
         return cut, *constants, tuple(n_reads * q // 4 for q in range(5))
@@ -313,7 +318,7 @@ def fit_map(
     scaling: str,
     engine: str,
 ) -> FeatureMap:
-    """Compute the scale and the thresholds from training series.
+    """Return a feature map, with scale and thresholds computed from training series.
 
     ``rng`` chooses the quantiles, and the values from which thresholds are drawn.
     """
@@ -339,8 +344,9 @@ def _sample(
 ) -> np.ndarray:
     """Return values of each reading of a reservoir, (n_values, 3 n_readouts).
 
-    They are evenly spaced in each series, so none is taken twice: a threshold between two
-    of them is then no training value itself, and rounding does not move it across one.
+    The values are evenly spaced in each series, so none is taken twice. A threshold between
+    two of them is then not a training value itself, so rounding does not move it across a
+    training value.
     """
     wanted = -(-_SAMPLED_VALUES // len(sample))
     found = []
@@ -367,16 +373,16 @@ def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
     return low + (place - below) * (high - low)
 
 
-# The array engine runs on a GPU, and if numba is not installed. `compiled` gives the same
-# numbers, up to rounding.
+# The array engine runs on a GPU, or if numba is not installed. `compiled` gives the same
+# numbers up to rounding.
 
 
 def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
     """Return readouts and their differences (n_cases, 3, n_reads, n_readouts).
 
     X (n_cases, n_reads, stride · n_channels) holds series of one length, cut into readings.
-    ``drive`` and ``readouts`` are those of `ScaleReservoir`, the latter split; ``decay`` is
-    the real and imaginary part of exp(λ·stride), (2, n_oscillators).
+    ``drive`` and ``readouts`` are `drive` and `split_readouts` of `ScaleReservoir`.
+    ``decay`` (2, n_oscillators) holds the real and imaginary parts of exp(λ·stride).
     """
     xp = compat.array_namespace(X)
     J = decay.shape[1]
@@ -404,8 +410,8 @@ def pool(
 ) -> Any:
     """Return pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
 
-    ``thresholds`` are (3, 3 n_readouts). ``ends`` are the starts of the quarters of the
-    time, and its end.
+    ``thresholds`` are (3, 3 n_readouts). ``ends`` holds the start of each quarter of the
+    time, and the end of the last quarter.
     """
     xp = compat.array_namespace(X)
     Z = readings(X, drive, decay, readouts)
@@ -428,7 +434,7 @@ def pool(
         mean = sums[:, :, 4, :] * over / K
         position.append(xp.where(total > 0, mean, xp.full_like(mean, 0.5)))
         stretch.append(_longest(weight, now, xp) / K)
-        # A stretch begins at each step above that does not follow another.
+        # A stretch begins at each step above the threshold that does not follow another.
         number = total - xp.sum(weight[:, :, 1:, :] * weight[:, :, :-1, :], axis=2)
         mean = total / xp.maximum(number, xp.ones_like(number))
         stretches.append(xp.sqrt(mean / K))
@@ -463,7 +469,7 @@ def _longest(above: Any, now: Any, xp: Any) -> Any:
             run *= above[:, :, k]
             xp.maximum(longest, run, out=longest)
         return longest
-    # Time since the last step that was not above. A loop would need as many kernels.
+    # Time since the last step that was not above. A loop would launch one kernel per step.
     end = (now + 1)[:, None]
     return xp.max(end - _running_max(end - end * above, xp), axis=2)
 

@@ -1,13 +1,13 @@
-"""The linear head on pooled features: standardised, weighted by kind, ridge.
+"""Ridge regression on pooled features, which are standardised and weighted by kind.
 
-With more features than cases everything follows from the Gram matrix K = F Fᵀ (n × n): one
+With more features than cases, everything follows from the Gram matrix K = F Fᵀ (n × n). One
 eigenvalue decomposition serves all penalties and the leave-one-out residuals.
 
 More than `DUAL_CASES` series are divided at random into parts of a few thousand. Each part
-is solved separately, with the same penalty, and the solutions are averaged: divide and
-conquer, which for kernel ridge regression loses little while the parts are large (Zhang,
+is solved separately, with the same penalty, and the solutions are averaged. For kernel
+ridge regression, this divide and conquer loses little while the parts are large (Zhang,
 Duchi and Wainwright, 2015). The penalty is the one for which the average best predicts a
-few hundred held-out series, which also calibrate the probabilities.
+few hundred held-out series; these series also calibrate the probabilities.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..._base.calls import tell
 from ..series import Collection
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
-#: Penalties to compare, relative to the mean squared length of a centred case: from almost
-#: none to one that leaves little but the mean.
+#: Penalties to compare, relative to the mean squared length of a centred case. They range
+#: from almost none to a penalty that leaves little but the mean.
 PENALTIES = np.logspace(-5, 2, 22)
-#: Number of series up to which one solution uses all; its cost grows as the cube.
+#: Largest number of series to solve all at once; the cost grows as the cube of the number.
 DUAL_CASES = 4096
-#: Bytes of features of the training series to keep.
+#: Largest size in bytes at which the features of the training series are kept.
 KEPT_BYTES = 2**30
 #: Approximate number of series per part, and of held-out series.
 PART_CASES = 2500
@@ -51,7 +51,7 @@ class RidgeSolution(NamedTuple):
     dual: np.ndarray
     #: Prediction at the weighted mean of the cases, (n_targets,).
     offset: np.ndarray
-    #: In units of K.
+    #: λ, in units of K.
     penalty: float
     #: Prediction for each case by the solution without that case.
     held_out: np.ndarray
@@ -68,7 +68,7 @@ def solve_ridge(
 ) -> RidgeSolution:
     """Minimise Σ_i ω_i |y_i − f(x_i)|² + λ|w|² over f = w·x + b, at the best λ.
 
-    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred; ``weights``
+    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred. ``weights``
     are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of centred K.
     """
     omega = np.ones(len(gram)) if weights is None else weights
@@ -100,16 +100,17 @@ def ridge_path(
     """Yield dual coefficients and held-out predictions per penalty, in units of K.
 
     With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
-    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i Σ_k V_ik² d_k: the usual (y_i − f_i)/(1 − h_i), in
-    which the small factor λ cancels. The intercept is not penalised, so V leaves out its
-    direction √ω, an eigenvector of A with e = 0.
+    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i Σ_k V_ik² d_k. This is the usual (y_i − f_i)/(1 −
+    h_i), in which the small factor λ cancels. The intercept is not penalised, so V leaves
+    out its direction √ω, an eigenvector of A with e = 0.
     """
     omega = np.asarray(weights, dtype=np.float64)
     share = omega / omega.sum()
     A = np.array(gram, dtype=np.float64)
     row = A @ share
-    # Twice the mean square makes √ω the last eigenvector, to rounding. Subtracting its part
-    # of a sum over all eigenvectors would lose half of the digits at small penalties.
+    # Twice the mean square, added, makes √ω the last eigenvector, up to rounding. Without
+    # it, its part would have to be subtracted from a sum over all eigenvectors, which would
+    # lose half of the digits at small penalties.
     A += share @ row + 2 * (share @ np.diag(A) or 1.0)
     A -= row[:, None]
     A -= row[None, :]
@@ -127,7 +128,7 @@ def ridge_path(
 
 
 class HeadFit(NamedTuple):
-    """A fitted head, the held-out ``cases``, and their scores without them."""
+    """A fitted head, the held-out ``cases``, and their scores computed without them."""
 
     head: LinearHead
     penalty: float
@@ -171,8 +172,8 @@ def fit_head(
 ) -> HeadFit:
     """Fit ridge regression to the features of training series.
 
-    ``targets`` are (n_cases, n_targets), ``weights`` those of the cases; ``seed`` divides
-    more than `DUAL_CASES` series into parts.
+    ``targets`` are (n_cases, n_targets), and ``weights`` (n_cases,) are the weights of the
+    cases. ``seed`` determines how more than `DUAL_CASES` series are divided into parts.
     """
     n, features = len(series), _Features(made, [], n_jobs)
     omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -218,7 +219,7 @@ def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gram_of(block: Any) -> np.ndarray:
-    """Return F Fᵀ, each product in single precision."""
+    """Return F Fᵀ, computed in single precision."""
     if not isinstance(block, np.ndarray):
         xp = compat.array_namespace(block)
         return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
@@ -231,7 +232,7 @@ def gram_of(block: Any) -> np.ndarray:
 def _weigh(
     blocks: Iterable[Any], dual: Any, targets: Any, weights: np.ndarray, n_parts: int = 1
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the part of the intercept and of the coefficients from some cases."""
+    """Return the contribution of some cases to the intercept and the coefficients."""
     share = weights / weights.sum()
     both = np.concatenate([dual, share[:, None]], axis=1) / n_parts
     intercept, coefficients = share @ targets / n_parts, []
@@ -285,7 +286,7 @@ def _held_blocks(features: _Features, outside: Collection) -> list[Any]:
 def _solve_part(
     few: Collection, targets: Any, own: Any, penalties: Any, features: _Features, held: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return penalties, dual coefficients at each, and scores of held-out series."""
+    """Return penalties, dual coefficients for each, and scores of held-out series."""
     n = len(few)
     gram, cross = np.zeros((n, n)), np.zeros((len(held[0]), n))
     for outside, block in zip(held, features.blocks(few), strict=True):

@@ -2,7 +2,7 @@
 
 import { fromAddress, toAddress, unit } from "./numbers.js";
 
-/** The view in the address, as far as it is valid; the caller checks sizes. */
+/** Return the view in the address, as far as it is valid; the caller checks sizes. */
 export function readAddress(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const found = {};
@@ -28,7 +28,7 @@ export function uFromAddress(text, count) {
   return values && values.some((x) => x !== 0) ? unit(values) : null;
 }
 
-/** The address of a view. */
+/** Return the address of a view. */
 export function addressOf(state, eta, step) {
   const given = new URLSearchParams();
   if (state.set) given.set("d", state.set);

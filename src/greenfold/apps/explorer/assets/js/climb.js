@@ -4,7 +4,7 @@ import { dot, norm, unit } from "./numbers.js";
 import { pullBack } from "./network.js";
 import { evaluate } from "./problem.js";
 
-/** Gradient of κ with respect to u along the sphere. */
+/** Return the gradient of κ with respect to u, along the sphere. */
 function slope(network, cut, u, eta, { a, v }) {
   const { mu, psi, size, channels, steps } = cut;
   const d = Float64Array.from(mu, (m, i) => {
@@ -18,8 +18,8 @@ function slope(network, cut, u, eta, { a, v }) {
 }
 
 /**
- * One step uphill per call, of the length that the last two slopes suggest
- * (Barzilai and Borwein), halved until κ rises.
+ * Climb one step per call. The last two slopes set the length of the step
+ * (Barzilai and Borwein), which is halved until κ rises.
  *
  * @yields {{u: Float64Array, kappa: number}}
  */

@@ -69,7 +69,7 @@ export function histogram(place, frame) {
   place.set(text);
 }
 
-/** The histogram with readout noise: every state is a Gaussian. */
+/** Return the histogram with readout noise, in which every state is a Gaussian. */
 function widened(states, reach, bin, noise) {
   const at = roundValues(-1, 1, 90).map((share) => share * reach);
   const curves = [0, 1].map(() => new Array(at.length).fill(0));

@@ -2,7 +2,7 @@
 
 import { area, line, percent, scale, shown } from "./draw.js";
 
-/** What the whole network does to a series: one weight per step, over the class means. */
+/** Draw the kernel, the weight of the whole network at each step, over the class means. */
 export function kernelPlot(place, frame) {
   const { network, cut, comparison, channel, a, reference } = frame;
   const { steps, dt } = network;
@@ -36,7 +36,7 @@ export function kernelPlot(place, frame) {
   place.set(text);
 }
 
-/** Accuracy as the noise on every neuron's state grows. */
+/** Draw the accuracy over the noise on every neuron's state. */
 export function noisePlot(place, frame) {
   const { reference, curve, noise, accuracy } = frame;
   const { noises, band } = reference;

@@ -1,4 +1,4 @@
-// Drawing: SVG as text, in the pixels of its place. It contains only numbers;
+// Drawing: SVG as text, in the pixels of its place. The SVG contains only numbers;
 // names are in HTML next to it.
 
 const INDENT = { left: 44, right: 14, top: 10, bottom: 34 };
@@ -14,7 +14,7 @@ export function percent(share, digits = 0) {
   return `${(100 * share).toFixed(digits).replace("-", "−")} %`;
 }
 
-/** About `count` round values between two. */
+/** Return about `count` round values from `low` to `high`. */
 export function roundValues(low, high, count) {
   const rough = (high - low) / count;
   if (!(rough > 0)) return [low];
@@ -27,7 +27,7 @@ export function roundValues(low, high, count) {
   return found;
 }
 
-/** A straight map from values to pixels. */
+/** Return a linear map from values to pixels. */
 export function scale(low, high, from, to) {
   const factor = (to - from) / (high - low || 1);
   return (value) => from + (value - low) * factor;
@@ -35,27 +35,27 @@ export function scale(low, high, from, to) {
 
 const px = (value) => value.toFixed(1);
 
-/** Path through points. */
+/** Return the path through points. */
 export function line(xs, ys) {
   let text = "";
   for (let i = 0; i < xs.length; i++) text += `${i ? "L" : "M"}${px(xs[i])} ${px(ys[i])}`;
   return text;
 }
 
-/** Dots as one path of strokes without length: round or square by their caps. */
+/** Return dots as one path of strokes without length; their caps are round or square. */
 export function dots(xs, ys) {
   let text = "";
   for (let i = 0; i < xs.length; i++) text += `M${px(xs[i])} ${px(ys[i])}h.01`;
   return text;
 }
 
-/** Area between two lines. */
+/** Return the path around the area between two lines. */
 export function area(xs, low, high) {
   const back = [...xs].reverse();
   return `${line(xs, high)}L${line(back, [...low].reverse()).slice(1)}Z`;
 }
 
-/** A place to draw in: size, inner frame, and axes as text. */
+/** A place to draw in, with its size, its inner frame, and its axes as text. */
 export class Place {
   /** @param {(width: number) => number} heightOf in pixels */
   constructor(svg, heightOf, indent = {}) {
@@ -65,7 +65,7 @@ export class Place {
     this.measure();
   }
 
-  /** Take the width that the page gives. */
+  /** Set the size from the width of the parent element. */
   measure() {
     const style = getComputedStyle(this.svg.parentElement);
     const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);

@@ -2,7 +2,7 @@
 // tridiagonal form, then implicit QL steps (EISPACK's tred2 and tql2).
 
 /**
- * Eigendecomposition of a symmetric matrix.
+ * Return the eigendecomposition of a symmetric matrix.
  *
  * @param {Float64Array} matrix n × n, row by row; not changed.
  * @param {number} n
@@ -14,7 +14,7 @@ export function eigh(matrix, n) {
   const d = new Float64Array(n);
   const e = new Float64Array(n);
   tridiagonalise(z, d, e, n);
-  // Rows as vectors: the rotations below then run along memory.
+  // With vectors as rows, the rotations below run along memory.
   transpose(z, n);
   diagonalise(z, d, e, n);
   return inOrder(z, d, n);

@@ -1,10 +1,10 @@
 /**
- * Inside another page: its light or dark, and all of the height that is needed.
+ * Fit this page into an outer page: use its light or dark theme, and tell it the height.
  *
- * The two pages talk by messages, because a page that was opened from a folder may not look
- * into another one. This one says {greenfold: "here"} once, and {greenfold: "height", height}
- * whenever that changes; the outer page answers {greenfold: "theme", theme}. Where nobody
- * answers, the page stays as it is on its own.
+ * The two pages exchange messages, because a page opened from a folder may not access
+ * another page. This page sends {greenfold: "here"} once, and {greenfold: "height", height}
+ * whenever its height changes; the outer page answers {greenfold: "theme", theme}. Without
+ * an answer, the page stays as it is on its own.
  */
 export function fitIn(outer, page) {
   if (outer === window) return;

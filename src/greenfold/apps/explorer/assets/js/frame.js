@@ -28,7 +28,7 @@ let lastAcross = null;
 const shownReach = { key: "", x: 0, y: 0 };
 let pending = 0;
 
-/** Draw everything anew. */
+/** Compute and draw everything. */
 export function drawFrame() {
   pending = 0;
   const frame = compute();
@@ -50,7 +50,7 @@ export function drawFrame() {
     channel: state.channel,
     noise: state.noise,
     jitter: frame.cut.jitter,
-    // Noise moves the states that are drawn; they should stay in sight.
+    // Noise moves the drawn states; keep them in sight.
     reach: Math.max(shownReach.x, 2 * state.noise),
     height: Math.max(shownReach.y, 3 * state.noise),
     curve: noiseCurve(frame.cut, comparison.share, frame.a, reference.noises),
@@ -63,7 +63,7 @@ export function drawFrame() {
   say(drawn);
 }
 
-/** Axes that stay while u is turned, so that clouds can be compared; they only grow. */
+/** Keep the axes while u is turned, so that clouds can be compared; they only grow. */
 function settleAxes({ states, reference, u }) {
   const key = [state.set, state.pair, state.eta, state.step].join();
   if (shownReach.key !== key) {
@@ -81,12 +81,12 @@ function settleAxes({ states, reference, u }) {
   shownReach.y = Math.max(shownReach.y, most(states.y));
 }
 
-/** Draw with the next frame of the screen. */
+/** Draw at the next frame of the screen. */
 export function redraw() {
   if (!pending) pending = requestAnimationFrame(drawFrame);
 }
 
-/** Whether a frame is about to be drawn. */
+/** Return whether a frame is about to be drawn. */
 export function isPending() {
   return pending !== 0;
 }

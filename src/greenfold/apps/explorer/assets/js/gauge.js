@@ -1,4 +1,4 @@
-// κ now, among fifty random u, below what is proven.
+// The gauge: κ now, κ of fifty random u, and the proven bound.
 
 import { percent, scale, shown } from "./draw.js";
 
@@ -17,7 +17,7 @@ export function gauge(place, { kappa, reference }) {
     text += `<rect class="beyond" x="${end}" y="${top}" width="${place.right - end + 8}"
       height="${bottom - top}"/>`;
     text += `<path class="bound" d="M${end} ${top - 8}V${bottom + 8}"/>`;
-    // On a narrow screen the two names stand below each other.
+    // On a narrow screen, one name is below the other.
     const y = bottom + (place.width < 460 ? 37 : 22);
     text += `<text class="tick end bound-text" x="${end}" y="${y}">`;
     text += `proven bound ${shown(bound)}</text>`;

@@ -28,7 +28,7 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 // Controls
 
-let moving = 0; // animation under way
+let moving = 0; // handle of the running animation
 
 function halt() {
   cancelAnimationFrame(moving);
@@ -37,7 +37,7 @@ function halt() {
   byId("climb").setAttribute("aria-pressed", "false");
 }
 
-/** Change the state, draw, and put it into the address. */
+/** Change the state, draw it, and store it in the address. */
 function change(what) {
   Object.assign(state, what);
   redraw();
@@ -53,7 +53,7 @@ function remember() {
     try {
       history.replaceState(null, "", text);
     } catch {
-      // A page inside a document without an address of its own, such as a notebook.
+      // The page is inside a document without its own address, such as a notebook.
     }
   }, 200);
 }
@@ -63,7 +63,7 @@ function setOwn(u) {
   byId("plane").value = "0";
 }
 
-/** One bar was moved: the others give way so that ‖u‖ stays 1. */
+/** Move one bar, and rescale the others so that ‖u‖ stays 1. */
 function dragged(neuron, value) {
   halt();
   const { channels } = sets[state.set];
@@ -95,7 +95,7 @@ function goClimbing() {
   const advance = () => {
     const started = performance.now();
     let next = steps.next();
-    // With reduced motion only the end is shown.
+    // With reduced motion, only the end is shown.
     while (still.matches && !next.done && performance.now() - started < 30) {
       if (next.value) state.mine = next.value.u;
       next = steps.next();
@@ -121,7 +121,7 @@ function goSolved() {
   halt();
   const { u } = referenceNow();
   let from = uNow();
-  // u and −u are the same; the nearer one is on the way.
+  // u and −u are equivalent; start from the sign that is nearer.
   if (dot(from, u) < 0) from = from.map((x) => -x);
   const arrive = () => {
     moving = 0;
@@ -168,7 +168,7 @@ function option(select, value, text) {
   select.append(made);
 }
 
-/** Choices that depend on the data: classes, channels, the grid, the range of noise. */
+/** Fill the choices that depend on the data: classes, channels, names and notes. */
 function fillChoices() {
   const set = sets[state.set];
   const name = (code) => set.classes[code];
@@ -195,13 +195,13 @@ function fillChoices() {
   byId("solve").textContent = proven ? "Solve" : "Best climb";
   byId("proof").textContent = proven
     ? "greenfold proved the bound in Python for this network, η and readout time: " +
-      "no u and v of unit length have a larger κ. Everything else is computed here."
-    : "This page has no bound for this pair: it compares u with the best of three " +
+      "no u and v of unit length have a larger κ. This page computes everything else."
+    : "This page has no bound for this pair. It compares u with the best of three " +
       "climbs. For a bound, run greenfold explore " +
       (set.own ? "on the file." : `with --classes ${a},${b}.`);
 }
 
-/** Sliders that go over the grid. */
+/** Set the sliders to the grid and the state. */
 function fillSliders() {
   byId("eta").max = grid.etas.length - 1;
   byId("eta").value = state.eta;
@@ -220,7 +220,7 @@ function fillSliders() {
   byId("step").setAttribute("aria-valuetext", byId("step-value").textContent);
 }
 
-/** Another data set or pair: begin with its middle η, the last readout time, a random u. */
+/** Open another data set or pair with its initial η, the last readout time, a random u. */
 function openData(what) {
   halt();
   Object.assign(state, what);
@@ -310,7 +310,7 @@ async function openOwn(event) {
   event.target.value = "";
 }
 
-/** Open a file of the user's, or say what is wrong with it. */
+/** Open the user's file, or show what is wrong with it. */
 function useText(name, text) {
   const told = byId("own-said");
   told.textContent = "";
@@ -330,7 +330,7 @@ function useText(name, text) {
   }
 }
 
-/** Use the view in the address, as far as it fits this page. */
+/** Restore the view in the address, as far as it fits this page. */
 function restore() {
   const given = readAddress(location.hash);
   const whole = (value, count) => (Number.isInteger(value) && value >= 0 && value < count);
@@ -365,7 +365,7 @@ ring.onChange = dragged;
 listen();
 restore();
 redraw();
-// Who comes by an address with a view in it has been here, or was sent.
+// Visitors whose address stores a view have been here, or got it from somebody who has.
 if (location.hash.length < 2) beginTour();
 
 /** For tests: set a state exactly, and read all numbers of its frame. */

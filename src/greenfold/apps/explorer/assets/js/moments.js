@@ -2,7 +2,7 @@
 
 import { decode, norm } from "./numbers.js";
 
-/** A data set stored in the page: series as numbers, codes of their classes. */
+/** Return a data set stored in the page: series as numbers, and codes of their classes. */
 export function readSet(content, steps) {
   const values = (part) => decode(part.X, "i2").map((x) => x * content.unit);
   const train = { X: values(content.train), codes: decode(content.train.codes, "u1") };
@@ -20,7 +20,7 @@ export function readSet(content, steps) {
 }
 
 /**
- * Class minus against class plus: (x − centre) · scale, with ‖μ‖ = scaling.
+ * Return two classes, minus and plus, as (x − centre) · scale, with ‖μ‖ = scaling.
  *
  * The share of a class is the number of its series times its weight.
  */
@@ -51,7 +51,7 @@ export function compare(set, pair) {
   return { set, pair, means, centre, scale, share, train, test };
 }
 
-/** Series, μ and ψ, cut off at a readout step. */
+/** Return the series, μ and ψ, cut off at a readout step. */
 export function cutOff(comparison, steps) {
   const { set, train, test, share } = comparison;
   const { channels } = set;
@@ -72,7 +72,7 @@ export function cutOff(comparison, steps) {
   return { size, steps, channels, train: kept, test: judged, ...labelled(kept, share, size) };
 }
 
-/** μ = ⟨ζx⟩ and ψ = cov(ζx), within the classes and between them. */
+/** Return μ = ⟨ζx⟩ and ψ = cov(ζx), which has parts within and between the classes. */
 function labelled({ X, signs }, share, size) {
   const rows = [-1, 1].map((sign) => rowsOf(signs, sign));
   const means = rows.map((some) => meanOf(X, some, size));
@@ -93,7 +93,7 @@ function labelled({ X, signs }, share, size) {
   return { mu, psi };
 }
 
-/** Lower triangle of a sum of weight · x xᵀ. */
+/** Add weight · x xᵀ to the lower triangle of `total`. */
 function addOuter(total, x, weight) {
   const size = x.length;
   for (let i = 0; i < size; i++) {

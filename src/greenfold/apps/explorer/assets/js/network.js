@@ -2,7 +2,7 @@
 
 import { decode } from "./numbers.js";
 
-/** The network stored in the page. */
+/** Return the network stored in the page. */
 export function readNetwork(content) {
   const kind = content.single ? "f4" : "f8";
   return {
@@ -35,8 +35,8 @@ function transposedTimes(matrix, vector, n) {
 }
 
 /**
- * Response Rᵤ read after `steps` steps: row (c, n) is the state that a unit pulse of
- * channel c in step n leaves, r_{steps−1−n} = E^{steps−1−n} F u_c.
+ * Return the response Rᵤ read after `steps` steps. Row (c, n) is the state that a unit pulse
+ * of channel c in step n leaves, r_{steps−1−n} = E^{steps−1−n} F u_c.
  *
  * @param {Float64Array} u neurons × channels, row by row
  * @returns {Float64Array} (channels · steps) × neurons
@@ -58,7 +58,7 @@ export function inputResponse(network, u, channels, steps) {
 }
 
 /**
- * Gradient with respect to u of d·a, where a is the kernel of u and v:
+ * Return the gradient with respect to u of d·a, where a is the kernel of u and v:
  * G(d)ᵀ v = Fᵀ Σ_n d_n (Eᵀ)^{steps−1−n} v, by Horner's rule from the earliest step.
  */
 export function pullBack(network, d, v, channels, steps) {

@@ -1,8 +1,8 @@
-// Numbers: their storage in the page, random ones, and the normal distribution.
+// Numbers: their storage in the page, random numbers, and the normal distribution.
 
 const KINDS = { f8: Float64Array, f4: Float32Array, i2: Int16Array, u1: Uint8Array };
 
-/** Float64Array from text in base 64, whatever its stored type. */
+/** Return a Float64Array from text in base 64, whatever its stored type. */
 export function decode(text, kind) {
   const raw = atob(text);
   const bytes = new Uint8Array(raw.length);
@@ -10,7 +10,7 @@ export function decode(text, kind) {
   return Float64Array.from(new KINDS[kind](bytes.buffer));
 }
 
-/** Numbers as short text that an address can hold: single precision, base 64. */
+/** Return numbers as short text that an address can hold: single precision, base 64. */
 export function toAddress(values) {
   const bytes = new Uint8Array(Float32Array.from(values).buffer);
   let raw = "";
@@ -18,7 +18,7 @@ export function toAddress(values) {
   return btoa(raw).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The inverse; null if the text holds no such numbers. */
+/** Return the numbers of such a text, or null if it is not valid. */
 export function fromAddress(text, count) {
   try {
     const values = decode(text.replaceAll("-", "+").replaceAll("_", "/"), "f4");
@@ -28,7 +28,7 @@ export function fromAddress(text, count) {
   }
 }
 
-/** Uniform numbers in (0, 1) from a seed (mulberry32): the same on every machine. */
+/** Return a generator of uniform numbers in (0, 1), equal on every machine (mulberry32). */
 function uniform(seed) {
   let state = seed >>> 0;
   return () => {
@@ -39,7 +39,7 @@ function uniform(seed) {
   };
 }
 
-/** Independent normal numbers (Box and Muller). */
+/** Return independent normal numbers (Box and Muller). */
 export function normals(count, seed) {
   const draw = uniform(seed);
   return Float64Array.from({ length: count }, () => {
@@ -60,7 +60,7 @@ export function dot(one, other) {
   return total;
 }
 
-/** The vector scaled to unit length; the first axis if it is zero. */
+/** Return the vector scaled to unit length, or the first axis if it is zero. */
 export function unit(vector) {
   const size = norm(vector);
   if (size > 0 && Number.isFinite(size)) return Float64Array.from(vector, (x) => x / size);
@@ -73,7 +73,7 @@ export function randomUnit(count, seed) {
   return unit(normals(count, seed));
 }
 
-/** Cosine and sine part of turning `from` by an angle in the plane with `towards`. */
+/** Return `from`, turned by an angle in the plane of `from` and `towards`. */
 export function turned(from, towards, angle) {
   const along = dot(from, towards);
   const across = unit(towards.map((x, i) => x - along * from[i]));
@@ -81,7 +81,7 @@ export function turned(from, towards, angle) {
   return from.map((x, i) => c * x + s * across[i]);
 }
 
-/** Normal distribution function, to rounding: a series near zero, a fraction far out. */
+/** Return the normal distribution function, by a series near zero and a fraction far out. */
 export function normalCdf(x) {
   const size = Math.abs(x);
   if (size > 38) return x > 0 ? 1 : 0;

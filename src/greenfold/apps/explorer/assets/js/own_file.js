@@ -3,7 +3,7 @@
 const MOST_SERIES = 300;
 
 /**
- * A data set from text; an error explains in a sentence what is wrong.
+ * Return a data set from text, or throw an error that says what is wrong.
  *
  * @param {string} text Values separated by commas, semicolons, tabs or spaces.
  * @param {number} steps Steps of the network; series are averaged or stretched to them.
@@ -76,7 +76,7 @@ export function setFromText(name, text, steps) {
   };
 }
 
-/** Means over equal intervals of a series that is constant over its steps. */
+/** Return means over equal intervals of a series that is constant over its steps. */
 function resampled(series, steps) {
   const old = series.length;
   const upTo = [0];

@@ -6,9 +6,9 @@ import { maximizeOnSphere } from "./sphere.js";
 import { inputResponse } from "./network.js";
 
 /**
- * M, Σ and their eigenvectors at one u, and the readout: the given one, or the best.
+ * Return the response, the given or the best readout, and κ at one u.
  *
- * @param {object} cut what `cutOff` returns
+ * @param {object} cut the result of `cutOff`
  * @param {Float64Array|null} kept a readout to keep
  * @returns {{R, v, a, kappa, separation, variance, eigen}}
  */
@@ -31,7 +31,7 @@ export function evaluate(network, cut, u, eta, kept = null) {
   return { R, v, a, eigen, ...softMargin(cut, a, eta) };
 }
 
-/** κ = a·μ − (η/2) aᵀψa and its two terms. */
+/** Return κ = a·μ − (η/2) aᵀψa and its two terms. */
 export function softMargin({ mu, psi, size }, a, eta) {
   let spread = 0;
   for (let i = 0; i < size; i++) {
@@ -68,8 +68,8 @@ function covariance(R, psi, size, n) {
 }
 
 /**
- * States of the training series along v, and along the widest direction across it: the
- * first eigenvector of Σ without its part along v.
+ * Return the states of the training series along v and along the widest direction across
+ * it, which is the first eigenvector of Σ without its part along v.
  */
 export function statesOf(network, cut, { R, v, a, eigen }) {
   const n = network.neurons;
@@ -97,7 +97,7 @@ export function readOut({ X, count }, a, size) {
   return z;
 }
 
-/** Means of the clouds along v and the variance that they have in common. */
+/** Return the means of the clouds along v and their common variance. */
 export function cloudsAlong(z, signs) {
   const means = [-1, 1].map((sign) => {
     let total = 0;
@@ -112,14 +112,14 @@ export function cloudsAlong(z, signs) {
   return { means, variance: scatter / z.length };
 }
 
-/** The plane between two clouds that are widened by noise. */
+/** Return the plane between two clouds that are widened by noise. */
 export function planeBetween({ means: [low, high], variance }, share, noise) {
   const odds = Math.log(share[1] / share[0]);
   const apart = Math.max(high - low, Number.MIN_VALUE);
   return (low + high) / 2 - (odds * (variance + noise * noise)) / apart;
 }
 
-/** Share of series on the right side of the plane, averaged over the noise. */
+/** Return the share of series on the right side of the plane, averaged over the noise. */
 export function accuracyUnder(z, signs, plane, noise) {
   let right = 0;
   for (let i = 0; i < z.length; i++) {
@@ -129,7 +129,7 @@ export function accuracyUnder(z, signs, plane, noise) {
   return right / z.length;
 }
 
-/** Accuracy over several noises. */
+/** Return the accuracy at several noises. */
 export function noiseCurve(cut, share, a, noises) {
   const clouds = cloudsAlong(readOut(cut.train, a, cut.size), cut.train.signs);
   const z = readOut(cut.test, a, cut.size);

@@ -1,6 +1,6 @@
 // References for u: the solved pair and its bound, which only Python computes, and fifty
-// random u. For classes or files that Python has not seen there is no bound; the page
-// then compares u with the best one it climbs to, and says so.
+// random u. For classes or files that Python has not seen, there is no bound; the page
+// then compares u with the best u that it climbs to, and says so.
 
 import { decode, normals, randomUnit } from "./numbers.js";
 import { evaluate, noiseCurve, readOut } from "./problem.js";
@@ -11,7 +11,7 @@ const TIMES = [0.25, 0.4, 0.55, 0.7, 0.85, 1];
 const N_RANDOM = 50;
 const STARTS = 3;
 
-/** Values of η and of the readout step at which a pair can be looked at. */
+/** Return the values of η and of the readout step that the page offers for a pair. */
 export function gridOf(set, pair, steps) {
   const solved = set.solved.find((one) => one.pair.join() === pair.join()) ?? null;
   if (solved) return { etas: solved.etas, steps: solved.steps, solved };
@@ -19,7 +19,7 @@ export function gridOf(set, pair, steps) {
   return { etas: ETAS, steps: [...new Set(times)], solved: null };
 }
 
-/** The reference at one point of the grid. */
+/** Return the reference at one point of the grid. */
 export function referenceAt(network, comparison, cut, grid, etaIndex, stepIndex) {
   const eta = grid.etas[etaIndex];
   const found = grid.solved
@@ -85,7 +85,7 @@ function climbed(network, comparison, cut, eta) {
   return { u: best.u, v: top.v, bound: null, random, noises, band };
 }
 
-/** The same draws of noise for every frame, two per series. */
+/** Return draws of noise, two per series and the same for every frame. */
 export function jitterFor(count) {
   return normals(2 * count, 7);
 }

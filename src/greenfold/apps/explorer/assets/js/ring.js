@@ -1,4 +1,4 @@
-// The network as a ring: one bar per neuron, outwards where u is positive. Drag to change it.
+// The network as a ring: one bar per neuron, outwards if u is positive. Drag to change it.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIZE = 440;
@@ -17,7 +17,7 @@ export class Ring {
   constructor(svg, network) {
     this.svg = svg;
     this.n = network.neurons;
-    /** Called when a bar was moved: (neuron, value). */
+    /** Called with (neuron, value) when a bar is moved. */
     this.onChange = () => {};
     this.full = 0.5;
     this.values = new Float64Array(this.n);
@@ -94,7 +94,7 @@ export class Ring {
       const turn = (Math.atan2(y, x) + Math.PI / 2) / (2 * Math.PI);
       this.held = Math.round(((turn + 1) % 1) * this.n) % this.n;
     }
-    // Along the bar, wherever the pointer is across it.
+    // Only the position of the pointer along the bar counts.
     const angle = this.angle(this.held);
     const along = x * Math.cos(angle) + y * Math.sin(angle) - RADIUS;
     this.change(this.held, (along / REACH) * this.full);
@@ -130,7 +130,7 @@ export class Ring {
     this.onChange(i, Math.max(-most, Math.min(most, value)));
   }
 
-  /** Bars of one channel, and marks where the solved ones would be. */
+  /** Draw the bars of one channel, and marks at the values of the solved u. */
   draw(values, ghost, full) {
     if (this.held == null) this.full = full;
     this.values = values;

@@ -1,13 +1,13 @@
 // The quadratic problem on the unit sphere: maximise b·v − ½ vᵀQv over ‖v‖ = 1, by the
-// secular equation. The same steps as greenfold's sphere.py, the hard case included.
+// secular equation. The steps are those of greenfold's sphere.py, including the hard case.
 
 import { norm } from "./numbers.js";
 
-/** Eigenvalues closer to the smallest one than this share of the largest are one. */
+/** Eigenvalues this close to the smallest, relative to the largest, count as equal to it. */
 const CLUSTER = 1e-13;
 
 /**
- * Maximiser from the eigendecomposition of Q.
+ * Return the maximiser, from the eigendecomposition of Q.
  *
  * @param {Float64Array} b
  * @param {{values: Float64Array, vectors: Float64Array}} eigen of Q / eta
@@ -53,7 +53,7 @@ export function maximizeOnSphere(b, eigen, eta) {
   return v;
 }
 
-/** Distance of the multiplier below the lowest eigenvalue: Newton on 1/‖v‖, bracketed. */
+/** Return how far the multiplier is below the lowest eigenvalue: bracketed Newton on 1/‖v‖. */
 function secularRoot(c, lowest, low, excess, size) {
   const scale = size > 0 ? size : 1;
   const n = c.length;

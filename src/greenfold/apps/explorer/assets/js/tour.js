@@ -1,15 +1,15 @@
-// A tour in three steps: what u, κ and η are, each said where it is seen.
+// A tour in three steps that explains u, κ and η, each next to where it is shown.
 
 const STOPS = [
-  [".ring-box", "u, the input projection, is how strongly the input drives each neuron: " +
-    "drag a bar outwards for plus, inwards for minus."],
-  ["#gauge", "κ, the soft margin, is the mean distance of the states from the separating " +
-    "plane, minus η/2 times their variance: the larger, the better the classes are separated."],
-  ["#eta-row", "η is how much the variance counts in κ: a small η asks for distant class " +
-    "means, a large one for narrow classes."],
+  [".ring-box", "The input projection u sets how strongly the input drives each neuron. " +
+    "Drag a bar outwards for a positive value, inwards for a negative value."],
+  ["#gauge", "The soft margin κ is the mean distance of the states from the separating " +
+    "plane, minus η/2 times their variance. A larger κ means better separated classes."],
+  ["#eta-row", "η sets how much the variance counts in κ. A small η favours distant class " +
+    "means, a large η favours narrow classes."],
 ];
 
-/** Begin the tour; it moves to what it explains, and the keyboard's focus with it. */
+/** Begin the tour; it and the keyboard's focus move to each element that it explains. */
 export function beginTour() {
   const [tour, said, next, close] = ["tour", "tour-said", "tour-next", "tour-close"].map(
     (name) => document.getElementById(name),

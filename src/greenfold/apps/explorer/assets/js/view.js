@@ -1,4 +1,4 @@
-// The view: what the user has chosen, and all numbers that follow from it.
+// The view: the choices of the user, and all numbers that follow from them.
 
 import { randomUnit, turned } from "./numbers.js";
 import { readNetwork } from "./network.js";
@@ -17,7 +17,7 @@ export const content = JSON.parse(document.getElementById("content").textContent
 export const network = readNetwork(content.network);
 export const sets = content.sets.map((one) => readSet(one, network.steps));
 
-/** What the user has chosen; everything else follows from it. */
+/** The choices of the user; everything else follows from them. */
 export const state = {
   set: 0,
   pair: 0,
@@ -26,13 +26,13 @@ export const state = {
   noise: 0,
   readout: "solved", // or "kept"
   channel: 0,
-  turning: false, // u is the solved one turned by `angle` in `plane`
-  plane: 0, // 0: the plane of the user's own u; else a random one
+  turning: false, // u is the solved u turned by `angle` in `plane`
+  plane: 0, // 0: the plane of the user's own u; else a random plane
   angle: 0, // degrees
   mine: null, // the user's own u
 };
 
-// What follows from the data alone, made once and kept.
+// Values that depend only on the data, computed once and kept.
 
 export let comparison; // series of the chosen pair
 export let grid;
@@ -77,7 +77,7 @@ export function uNow() {
   return turned(u, towards, (state.angle * Math.PI) / 180);
 }
 
-/** All numbers of one frame. */
+/** Compute all numbers of one frame. */
 export function compute() {
   const cut = cutNow();
   const reference = referenceNow();
@@ -93,7 +93,7 @@ export function compute() {
   return { cut, reference, eta, u, states, plane, accuracy, ...found };
 }
 
-/** A random u as most are: of a few, the one whose κ is closest to the middle. */
+/** Return a typical random u: of nine draws, the one with κ closest to the median. */
 export function typicalRandom(size) {
   const sorted = [...referenceNow().random].sort((a, b) => a - b);
   const middle = sorted[Math.floor(sorted.length / 2)];

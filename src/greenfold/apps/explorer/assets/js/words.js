@@ -18,7 +18,7 @@ export function say({ kappa, accuracy, reference, u }) {
     `${there ? `This is the ${name} u. ` : ""}With readout noise σ = ${shown(state.noise, 2)}, ` +
     `${percent(accuracy, 1)} of the ${sets[state.set].judged} series are classified correctly; ` +
     `${percent(at(reference.band[1]), 1)} with a typical random u` +
-    (there ? "." : `, ${percent(at(reference.curve), 1)} with the ${name} one.`);
+    (there ? "." : `, ${percent(at(reference.curve), 1)} with the ${name} u.`);
   tellLater(document.getElementById("story").textContent);
   document.getElementById("angle").value = state.turning ? state.angle : angle;
   document.getElementById("angle-value").textContent = `${shown(Number(document.getElementById("angle").value))}°`;
@@ -26,7 +26,7 @@ export function say({ kappa, accuracy, reference, u }) {
   document.getElementById("accuracy-value").textContent = percent(accuracy, 1);
 }
 
-/** For screen readers: when u has stopped moving, not with every frame. */
+/** Tell screen readers the text once u has stopped moving, not with every frame. */
 let telling = 0;
 function tellLater(text) {
   clearTimeout(telling);
