@@ -82,9 +82,11 @@ myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 myst_update_mathjax = False
 html_math_renderer = "mathml"
+# Quotes and options such as --out are as they are typed.
+smartquotes = False
 
-# A name in single backticks in a docstring is a link where it is one of ours.
-default_role = "autolink"
+# A name in single backticks in a docstring is a link where it is one of ours (docstrings).
+default_role = "name"
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"  # the class is in the title
 autodoc_typehints = "none"
@@ -148,7 +150,7 @@ html_baseurl = HOME
 html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["greenfold.css"]
-html_js_files = ["zoom.js"]
+html_js_files = ["zoom.js", "sidebar.js"]
 html_show_sourcelink = False
 html_context = {
     "default_mode": "auto"

@@ -2,9 +2,9 @@
 
 Writes ``_pictures/clouds.svg``, the same for dark pages in ``clouds-dark.svg`` (the README
 shows it on a dark GitHub) and for phones in ``clouds-narrow.svg``, the numbers that are
-drawn in ``clouds.json``, ``unfolding.svg`` and ``_static/social.png``. Needs ECG5000
-(`GREENFOLD_DATA`, or a download). The noise curves are those that ``greenfold reproduce
-beyond`` has recorded.
+drawn in ``clouds.json``, ``unfolding.svg``, the same for phones in
+``unfolding-narrow.svg``, and ``_static/social.png``. Needs ECG5000 (`GREENFOLD_DATA`, or a
+download). The noise curves are those that ``greenfold reproduce beyond`` has recorded.
 
 ``python docs/pictures.py film`` writes ``_pictures/explorer.gif`` and, for dark pages,
 ``explorer-dark.gif``: the page of ``greenfold explore ECG5000 --classes 1,2`` going from
@@ -27,6 +27,7 @@ import matplotlib as mpl
 import numpy as np
 from _ext.dark import darkened
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from greenfold import Projections, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from greenfold._base.files import write_json
@@ -43,6 +44,16 @@ MARKED = 0.1
 """σ whose accuracies are written into the figure."""
 FILM_WIDTH = 1000
 """Pixels of the film."""
+FILM_COLOURS = 96
+"""Enough for every colour of the page; with more, the files grow."""
+FILM_EDGE = 16
+"""Pixels around the cards of the film."""
+FILM_STYLE = """
+header, footer, .controls, .kernel, .noise, .top .hint { display: none; }
+#page { grid-template: "top top" "left states" / minmax(0, 1.25fr) minmax(0, 1fr); }
+.left .net { flex: 1; }
+"""
+"""Only the cards that move, and the lower two of about the same height."""
 LOOK: dict[Any, Any] = BASE | {
     "grid.color": PALETTE["grid"][0],
     "legend.frameon": False,
@@ -142,17 +153,17 @@ def draw(made: dict[str, Any], *, is_narrow: bool = False) -> Figure:
         draw_cloud(axes, made, name, reach)
         text = f"{name} u, margin κ = {made[name]['margin']:.3f}"
         axes.set_title(text, loc="left", color=colour, weight="bold", size=10)
-    left.set_ylabel("state across it")
+    left.set_ylabel("state perpendicular to v")
     left.legend(loc="lower left", markerscale=1.6, handletextpad=0.1, borderpad=0)
     left.annotate(f" noise ±{MARKED:g}", (MARKED, 0.97), va="top", size=8.5)
     if is_narrow:
-        middle.set_ylabel("state across it")
+        middle.set_ylabel("state perpendicular to v")
     else:
         middle.set_yticklabels([])
     text = f"proven: κ ≤ {made['bound']:.3f}\nfor unit u and v"
     middle.annotate(text, (0.03, 0.03), xycoords="axes fraction", size=8.5)
     draw_noise(right, record["numbers"]["noise"], record["parameters"]["noises"])
-    right.set_title(f"read with noise, N = {SIZE}", loc="left", weight="bold", size=10)
+    right.set_title(f"accuracy under noise, N = {SIZE}", loc="left", weight="bold", size=10)
     return figure
 
 
@@ -176,10 +187,14 @@ def draw_social(made: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_unfolding() -> Figure:
+def draw_unfolding(*, is_narrow: bool = False) -> Figure:
     """The idea: a loop, the same network as a sum over the past, and its kernel."""
-    figure = Figure(figsize=(9.4, 2.9), layout="constrained")
-    loop, chain, kernel = figure.subplots(1, 3, width_ratios=(0.9, 1.15, 1.1))
+    if is_narrow:
+        figure = Figure(figsize=(3.7, 7.6), layout=ConstrainedLayoutEngine(h_pad=0.1))
+        loop, chain, kernel = figure.subplots(3, 1, height_ratios=(0.85, 1, 1))
+    else:
+        figure = Figure(figsize=(9.4, 2.9), layout="constrained")
+        loop, chain, kernel = figure.subplots(1, 3, width_ratios=(0.9, 1.15, 1.1))
     line = {"arrowstyle": "-|>", "color": "black", "lw": 1.2}
     dot: dict[str, Any] = {"ms": 10, "mfc": "white", "mec": "black", "zorder": 3}
 
@@ -197,7 +212,7 @@ def draw_unfolding() -> Figure:
     for x, y, text in ((-2.25, 0.3, "$x(t)$"), (-1.5, -0.5, "$u$"), (1.5, -0.5, "$v$"),
                        (2.1, 0.3, "$z$"), (0, 1.35, "weights $W$")):  # fmt: skip
         loop.text(x, y, text, ha="center", size=11)
-    loop.set(xlim=(-2.6, 2.6), ylim=(-2.4, 2.5))
+    loop.set(xlim=(-2.6, 2.6), ylim=(-1.3, 1.8) if is_narrow else (-2.4, 2.5))
     loop.set_title("a recurrent network …", loc="left", weight="bold", size=10)
 
     n = 5
@@ -243,7 +258,10 @@ def draw_unfolding() -> Figure:
 
 
 def film(scheme: str, name: str) -> None:
-    """Write about ten seconds of the explorer, from random u to the solved one."""
+    """Write about ten seconds of the explorer, from random u to the solved one.
+
+    The film shows whole cards: the gauge, the network and the states.
+    """
     from PIL import Image
 
     sys.path.insert(0, str(HERE.parent))
@@ -259,7 +277,12 @@ def film(scheme: str, name: str) -> None:
         browser = Browser(program, Path(place) / "profile")
 
         def shoot(milliseconds: int) -> None:
-            found = browser.call("Page.captureScreenshot", format="png", clip=clip)
+            found = browser.call(
+                "Page.captureScreenshot",
+                format="png",
+                clip=clip,
+                captureBeyondViewport=True,
+            )
             image = Image.open(io.BytesIO(base64.b64decode(found["data"]))).convert("RGB")
             frames.append(image)
             durations.append(milliseconds)
@@ -267,10 +290,13 @@ def film(scheme: str, name: str) -> None:
         try:
             browser.visit(page.as_uri(), FILM_WIDTH, scheme)
             browser.ask("document.getElementById('tour-close').click()")
-            # From the gauge down to the buttons; the rest of the page stands still.
-            box = "document.getElementById('{}').getBoundingClientRect().{}"
-            top = browser.ask(box.format("kappa-value", "top")) - 40
-            bottom = browser.ask(box.format("solve", "bottom")) + 12
+            style = json.dumps(f"<style>{FILM_STYLE}</style>")
+            browser.ask(f"document.head.insertAdjacentHTML('beforeend', {style})")
+            # A frame passes: the plots take their new sizes in it.
+            browser.call("Page.captureScreenshot", format="png")
+            box = "document.querySelector('{}').getBoundingClientRect().{}"
+            top = browser.ask(box.format(".top", "top")) - FILM_EDGE
+            bottom = browser.ask(box.format(".states", "bottom")) + FILM_EDGE
             clip = {
                 "x": 0,
                 "y": top,
@@ -298,7 +324,7 @@ def film(scheme: str, name: str) -> None:
     both = Image.new("RGB", (frames[0].width, 2 * frames[0].height))
     both.paste(frames[0])
     both.paste(frames[-1], (0, frames[0].height))
-    colours = both.quantize(256, kmeans=1)
+    colours = both.quantize(FILM_COLOURS, kmeans=1)
     drawn = [one.quantize(palette=colours, dither=Image.Dither.NONE) for one in frames]
     drawn[0].save(
         HERE / "_pictures" / name,
@@ -322,8 +348,10 @@ def main() -> None:
             figure.savefig(place / f"{name}.svg", metadata={"Date": None})
         light = (place / "clouds.svg").read_text("utf-8")
         (place / "clouds-dark.svg").write_text(darkened(light), "utf-8")
-        unfolded = place / "unfolding.svg"
-        draw_unfolding().savefig(unfolded, metadata={"Date": None}, transparent=True)
+        for name, is_narrow in (("unfolding", False), ("unfolding-narrow", True)):
+            figure = draw_unfolding(is_narrow=is_narrow)
+            unfolded = place / f"{name}.svg"
+            figure.savefig(unfolded, metadata={"Date": None}, transparent=True)
         social = draw_social(made)
         social.savefig(
             HERE / "_static" / "social.png", dpi=100, metadata={"Software": None}

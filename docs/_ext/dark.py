@@ -1,7 +1,6 @@
 """Every figure twice: as it was drawn, and in the dark colours of the same palette.
 
-The theme shows one or the other (``only-light``, ``only-dark``). A figure of the class
-``plate`` stays as it is, on a light plate.
+The theme shows one or the other (``only-light``, ``only-dark``).
 """
 
 from __future__ import annotations
@@ -18,12 +17,28 @@ from greenfold.apps.style import PALETTE
 #: Where the dark ones lie, relative to the sources.
 FOLDER = "_build/dark"
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+#: The box of an image that axes clip, such as a heat map.
+_CLIPPED = re.compile(r'<g clip-path="url\(#(\w+)\)">\s*<image')
+_BOX = re.compile(
+    r'<clipPath id="(\w+)">\s*'
+    r'<rect x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="([\d.]+)"'
+)
+#: A text as matplotlib writes it: its name, and the group that says where it begins.
+_TEXT = re.compile(
+    r'(<g id="text_\d+">\s*(?:<!--.*?-->\s*)?)<g([^>]*?translate\(([-\d.]+) ([-\d.]+)\))'
+)
+#: The paper of a figure and of its axes: the first patch of each.
+_PAPER = re.compile(
+    r'(<g id="(?:figure|axes)_\d+">\s*<g id="patch_\d+">\s*<path d="[^"]*" style="fill: )'
+    r"#[0-9a-f]{6}"
+)
 
 
 def darkened(svg: str) -> str:
     """Return a figure in the colours of dark pages: ours by name, greys by lightness.
 
-    Other colours stay, and so do images inside the figure, such as heat maps.
+    Other colours stay, and so do images inside the figure, such as heat maps, and the
+    numbers that are written on them.
     """
     ours = dict(PALETTE.values())
     (_, black), (_, white) = PALETTE["ink"], PALETTE["paper"]
@@ -37,21 +52,41 @@ def darkened(svg: str) -> str:
         parts = (round((1 - share) * a + share * b) for a, b in zip(*ends, strict=True))
         return "#" + "".join(f"{part:02x}" for part in parts)
 
+    maps = set(_CLIPPED.findall(svg))
+    boxes = [[*map(float, box)] for name, *box in _BOX.findall(svg) if name in maps]
+
+    def keep(found: re.Match[str]) -> str:
+        start, group, x, y = found[1], found[2], float(found[3]), float(found[4])
+        if not any(a < x < a + w and b < y < b + h for a, b, w, h in boxes):
+            return found[0]
+        named = _COLOUR.search(group)
+        colour = named[0] if named else "#000000"
+        # Written so that it is not turned.
+        fixed = f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
+        group = group.replace(colour, fixed) if named else f' style="fill: {fixed}"{group}'
+        return f"{start}<g{group}"
+
     # What names no colour is black by default.
-    return _COLOUR.sub(turn, svg).replace("<svg ", f'<svg fill="{black}" ', 1)
+    kept = _TEXT.sub(keep, svg)
+    return _COLOUR.sub(turn, kept).replace("<svg ", f'<svg fill="{black}" ', 1)
+
+
+def without_paper(svg: str) -> str:
+    """Return a figure without its background: that of the page shows."""
+    return _PAPER.sub(r"\1none", svg)
 
 
 def double(app: Any, doctree: nodes.document) -> None:
     """Put a dark figure next to every SVG of a page."""
     for light in list(doctree.findall(nodes.image)):
-        if not light["uri"].endswith(".svg") or "plate" in light["classes"]:
+        if not light["uri"].endswith(".svg"):
             continue
         source = Path(app.env.relfn2path(light["uri"])[1])
         text = source.read_text("utf-8")
         name = f"{source.stem}-dark-{hashlib.sha256(text.encode()).hexdigest()[:8]}.svg"
         target = Path(app.srcdir) / FOLDER / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(darkened(text), "utf-8")
+        target.write_text(darkened(without_paper(text)), "utf-8")
         dark = light.deepcopy()
         dark["ids"], dark["names"] = [], []
         dark["uri"] = f"/{FOLDER}/{name}"

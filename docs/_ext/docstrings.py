@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from docutils import nodes
+from sphinx.ext.autosummary import AutoLink
 
 #: Roles, inline code, names in backticks, strong and emphasised text and the sign of an
 #: entry in a list stay as they are. A star behind a letter is none of these but part of a
@@ -57,30 +58,54 @@ def plain_signature(app, what, name, obj, options, signature, returns) -> Any:
     return _PRIVATE.sub("", signature or "") or signature, returns
 
 
-def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
+class Name(AutoLink):
+    """A name in single backticks: a link where it is one of ours, and code elsewhere.
+
+    Sphinx would set names that the module at hand cannot import in italics.
+    """
+
+    def run(self) -> tuple[list[Any], list[Any]]:
+        """Leave what cannot be imported to `resolve_short_name`."""
+        made, errors = super().run()
+        if len(made) == 1 and isinstance(made[0], nodes.emphasis):
+            role = self.env.domains.python_domain.role("obj")
+            where = (self.lineno, self.inliner, self.options, self.content)
+            made, errors = role("obj", self.rawtext, self.text, *where)
+            for one in made:
+                one["short"] = True
+        return made, errors
+
+
+def resolve_short_name(app, env, node, contnode) -> nodes.Element | None:
     """Link `ReservoirClassifier` from any module, and `Projections.validity` to its class.
 
     A name counts as found where exactly one documented object ends with it; an attribute
-    that has no entry of its own leads to its class, which describes it.
+    that has no entry of its own leads to its class, which describes it. What else stands in
+    backticks, as a parameter or a label of the paper, is code.
     """
     if node.get("refdomain") != "py":
         return None
+    is_short = node.get("short", False)
     entries = env.get_domain("py").objects
     objects = {name: entry for name, entry in entries.items() if not entry.aliased}
     target = node["reftarget"]
     for wanted in (target, target.rpartition(".")[0]):
         found = [n for n in objects if wanted and (n == wanted or n.endswith(f".{wanted}"))]
+        if is_short and wanted.islower() and "." not in wanted:
+            # A parameter may be called as an attribute of something else.
+            found = [n for n in found if objects[n].objtype == "function"]
         if len(found) == 1:
             entry = objects[found[0]]
             uri = app.builder.get_relative_uri(node["refdoc"], entry.docname)
             return nodes.reference(
                 "", "", contnode, internal=True, refuri=f"{uri}#{entry.node_id}"
             )
-    return None
+    return nodes.literal("", contnode.astext()) if is_short else None
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Escape before numpydoc reads the sections."""
+    """Escape before numpydoc reads the sections; `default_role` names the role."""
+    app.add_role("name", Name())
     app.connect("autodoc-process-docstring", escape_prose, priority=100)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("autodoc-process-signature", plain_signature)

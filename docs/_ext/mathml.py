@@ -55,8 +55,27 @@ def _render(node: nodes.Element, *, block: bool) -> str:
     return first
 
 
+#: What follows a formula without a space and must not begin a line.
+_TAIL = re.compile(r"[^\s\w]+")
+
+
+def join(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Give the punctuation after a formula in running text to the formula."""
+    for math in list(doctree.findall(nodes.math)):
+        siblings = math.parent.children
+        after = siblings[math.parent.index(math) + 1 :][:1]
+        if after and isinstance(after[0], nodes.Text):
+            text = after[0].astext()
+            if tail := _TAIL.match(text):
+                math["tail"] = tail[0]
+                math.parent.replace(after[0], nodes.Text(text[tail.end() :]))
+
+
 def _inline(writer: Any, node: nodes.Element) -> None:
-    writer.body.append(_render(node, block=False))
+    made = _render(node, block=False)
+    if tail := node.get("tail"):
+        made = f'<span class="together">{made}{escape(tail)}</span>'
+    writer.body.append(made)
     raise nodes.SkipNode
 
 
@@ -73,4 +92,5 @@ def _block(writer: Any, node: nodes.Element) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Register the renderer that `html_math_renderer` names."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("doctree-resolved", join)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -89,6 +89,16 @@ _PICTURES = {
     "against the number of neurons, steps and series. In each panel, the other two numbers "
     "are those of the paper (N = 100, K = 140, 354 series).",
 }
+#: Captions of the figures of a study, by the end of their names.
+_STUDY = {
+    "_architectures": "Soft margin and memory capacity of each architecture. Each mark is "
+    "one network, and the thick bar of the same colour is the mean over the networks. A "
+    "thin grey bar is the upper bound of a network. Where κ\\* reaches it, you see the bar "
+    "only above and below the mark.",
+    "_map": "Random networks with different spectral radius g, time constant τ and number "
+    "of neurons N. The upper row shows the certified κ\\*, the lower row the ratio of κ\\* "
+    "to the mean κ of random u. Most cells are means of two networks.",
+}
 _NOTHING = """
 :::{note}
 No recorded results were found in `docs/%s/` when these pages were built. Use the commands
@@ -110,8 +120,12 @@ def _cell(value: Any) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """A Markdown table; columns in order of first appearance."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    """A Markdown table; columns in order of first appearance, without empty ones."""
+    columns = [
+        key
+        for key in dict.fromkeys(key for row in rows for key in row)
+        if any(row.get(key) not in (None, "") for row in rows)
+    ]
     yield "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
     yield "| " + " | ".join("---" for _ in columns) + " |"
     for row in rows:
@@ -187,7 +201,7 @@ def paper_rows(numbers: dict[str, Any]) -> list[dict[str, str]]:
         row("accuracy (%), paper", first, "paper", "paper s.d.", 1),
     ]
     for centre, meaning in numbers["centres"].items():
-        name = f"accuracy (%), origin {meaning}"
+        name = f"accuracy (%), zero point {meaning}"
         rows.append(row(name, f"accuracy, {centre}", "mean", "s.d.", 1))
     return rows
 
@@ -297,14 +311,13 @@ def benchmarks(folder: Path) -> Iterator[str]:
                     "measured": measured(row["value"], row["unit"]),
                     "compared with": _compared(row.get("detail") or {}),
                     "target": _target(row),
-                    "met": row["met"],
+                    "met": row["met"] if row["target"] else "",
                 }
                 for row in report["rows"]
             ]
-            optional = ("compared with", "target")
-            empty = [key for key in optional if not any(r[key] for r in rows)]
-            empty += ["met"] if "target" in empty else []
-            yield from table([{k: v for k, v in r.items() if k not in empty} for r in rows])
+            if any(row["compared with"] for row in rows):
+                yield "{.versus}"
+            yield from table(rows)
         picture = path.with_suffix(".svg")
         if picture.exists():
             yield f"```{{figure}} _benchmarks/{picture.name}"
@@ -343,6 +356,7 @@ def sweep(folder: Path) -> Iterator[str]:
         for name, line in lines
     ]
     ranks = {n: f"{v:.2f}" for n, v in zip(names, record["mean_rank"], strict=True)}
+    yield "{.numbers}"
     yield from table([{"data set": "**mean rank**", **ranks}, *rows])
     yield from (f"{note}  " for note in ("† published", *record["notes"]))
     yield ""
@@ -363,7 +377,7 @@ def vote(folder: Path) -> Iterator[str]:
             {
                 "classifier": f"**{names[name]}**" if name in names else name,
                 "mean accuracy": f"{mean:.3f}",
-                f"mean rank of {len(record['estimators'])}": f"{rank:.2f}",
+                f"mean rank among {len(record['estimators'])}": f"{rank:.2f}",
             }
             for rank, mean, name in sorted(zip(*columns, strict=True))
         ]
@@ -373,10 +387,11 @@ def vote(folder: Path) -> Iterator[str]:
 def study(folder: Path) -> Iterator[str]:
     """Figures and means of a recorded study; the page lies one folder down."""
     for path in sorted(folder.glob("*.svg")):
+        caption = next((v for k, v in _STUDY.items() if path.stem.endswith(k)), path.stem)
         yield f"```{{figure}} ../_study/{path.name}"
-        yield f":alt: {path.stem.replace('_', ' ')}"
-        # Numbers are written on its heat map, in black and white.
-        yield ":class: plate" if path.stem.endswith("_map") else ""
+        yield f":alt: {caption.partition('. ')[0].removesuffix('.')}"
+        yield ""
+        yield caption
         yield "```"
         yield ""
     with open(folder / "study.csv", encoding="utf-8", newline="") as stream:
@@ -414,6 +429,7 @@ def study(folder: Path) -> Iterator[str]:
         noise = f"White noise of √Q = {inside}" if float(inside) else "No noise"
         yield f"{noise} inside; accuracy with readout noise 0.1:"
         yield ""
+        yield "{.numbers}"
         yield from table(lines)
     first = {**rows[0], **{k: f"{float(rows[0][k]):g}" for k in ("eta", "duration")}}
     yield (

@@ -50,6 +50,8 @@ class Sheet(Figure):
         """Return the axes; an array where there are several."""
         stacked = self.is_narrow and n > 1
         self.set_size_inches(3.8 if self.is_narrow else 7.4, height * (n if stacked else 1))
+        if stacked:
+            self.get_layout_engine().set(h_pad=0.12)  # inches above and below a panel
         return self.subplots(*((n, 1) if stacked else (1, n)), **kwargs)
 
 
@@ -184,10 +186,14 @@ def saturation(sheet: Sheet) -> None:
         "Dynamics": ("solved, simulated network", SOLVED, "o"),
     }
     axes = sheet.panels()
-    for key, (name, colour, mark) in names.items():
+    # Side by side within each network, as many marks would coincide.
+    for shift, (key, (name, colour, mark)) in zip(
+        (-0.21, -0.07, 0.07, 0.21), names.items(), strict=True
+    ):
         values = [one["rows"][key]["soft_margin"] for one in mine]
         errors = [one["rows"][key]["error"] for one in mine]
-        axes.errorbar(np.arange(1, len(mine) + 1), values, errors, fmt=mark, color=colour,
+        at = np.arange(1, len(mine) + 1) + shift
+        axes.errorbar(at, values, errors, fmt=mark, color=colour,
                       mfc=colour if key in ("Dynamics", "random u, readout refitted")
                       else "white", ms=6, capsize=2, label=name)  # fmt: skip
     axes.set(

@@ -284,3 +284,27 @@ def test_a_dark_figure_keeps_its_meaning(monkeypatch):
         f'<image href="data:,"/><path style="fill: {paper}; stroke: {ink}"/>'
         '<path style="fill: #fde725"/></svg>'
     )
+
+
+def test_numbers_on_a_dark_heat_map_keep_their_colour(monkeypatch):
+    """They stand on its colours; other text and the paper follow the page."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import dark  # pyright: ignore[reportMissingImports]
+
+    def text(name: str, x: int, style: str = "") -> str:
+        return f'<g id="text_{name}"><!-- 1 --><g{style} transform="translate({x} 5)"/></g>'
+
+    paper = '<g id="patch_1"><path d="M 0 0" style="fill: {}"/></g>'
+    drawn = (
+        '<svg width="9"><g id="figure_1">' + paper.format("#ffffff") + "</g>"
+        '<g clip-path="url(#a)"><image/></g>'
+        '<clipPath id="a"><rect x="0" y="0" width="9" height="9"/></clipPath>'
+        + text("1", 5)
+        + text("2", 5, ' style="fill: #ffffff"')
+        + text("3", 20)
+    )
+    made = dark.darkened(dark.without_paper(drawn))
+    assert paper.format("none") in made
+    assert text("1", 5, ' style="fill: rgb(0, 0, 0)"') in made
+    assert text("2", 5, ' style="fill: rgb(255, 255, 255)"') in made
+    assert text("3", 20) in made

@@ -2,13 +2,13 @@
 A binary mask for a photonic delay loop
 =======================================
 
-A modulator with two states drives a ring of virtual nodes. We compare the solved ±1 mask
-with random masks and with the proven upper bound.
+A modulator with two states drives a photonic delay loop, so the entries of the mask are ±1.
+We compare the solved mask with random masks and with the proven upper bound.
 """
 
 # %%
-# A node with delayed feedback acts like a ring of virtual nodes: each of them feeds the
-# next one, one round later. We linearise this ring.
+# A node with delayed feedback acts like a ring of virtual nodes: each of them drives the
+# next one in the following round. We use the linear approximation of this ring.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -52,5 +52,5 @@ axes.legend(ncols=2, loc="upper left")
 plt.show()
 
 # %%
-# For masks with more levels, without negative entries or for some inputs only, see
+# For masks with more levels, with non-negative entries, or for only some of the inputs, see
 # :doc:`/howto/masks`.

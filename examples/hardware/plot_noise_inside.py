@@ -25,8 +25,8 @@ without = optimize(network, stimuli)
 drawn = optimize(network, stimuli, u=np.random.default_rng(2).standard_normal(30))
 
 # %%
-# The soft margin as the noise grows, for three choices of u and v. The right panel shows
-# how much of the readout is on noisy nodes:
+# The left panel shows how the soft margin falls as the noise grows, for three choices of u
+# and v. The right panel shows how much of the readout v lies on the noisy nodes:
 levels = np.array([0, 0.01, 0.02, 0.03, 0.04])
 margins = {
     "random u": [],
@@ -43,9 +43,10 @@ for level in levels:
     bounds.append(solved.upper_bound)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3), width_ratios=(1.5, 1))
+styles = {"C1s--": 1.6, "C0o:": 1.6, "C0o-": 5}  # the widest below the bound
+for (name, row), (style, width) in zip(margins.items(), styles.items(), strict=True):
+    left.plot(levels, row, style, lw=width, alpha=0.5 if width > 2 else 1, label=name)
 left.plot(levels, bounds, "C5--", label="upper bound")
-for (name, row), style in zip(margins.items(), ("C1s--", "C0o:", "C0o-"), strict=True):
-    left.plot(levels, row, style, label=name)
 left.set(
     xticks=levels,
     xlabel="intensity of the noise",

@@ -2,8 +2,8 @@
 From a recording to a mask
 ==========================
 
-You have a device, but you do not know its equations. How long must you record it under
-random drive to get a mask as good as the one that you would get from its true response?
+You have a device, but you do not know its equations. You drive it with noise and record its
+response. How long must the recording be to give a mask as good as the true response would?
 """
 
 # %%
@@ -41,8 +41,8 @@ def record(n_samples, noise=0.3):
 
 
 # %%
-# From each recording we estimate the response, and from the response we solve for a mask,
-# which we then test on the device.
+# From each recording, we estimate the response of the device. We solve for the best mask
+# for this response, and then test the mask on the device.
 X, y = synthetic_heartbeats(300, n_steps=n_steps, rng=2)
 stimuli = SampleStimuli(X, y)
 best = optimize(truth, stimuli)
@@ -69,5 +69,5 @@ plt.show()
 
 # %%
 # With a short recording, the estimated κ is too high, and the mask is worse on the device.
-# `margin_interval` tells you in advance how large the difference is: see
-# :doc:`/howto/recording`.
+# `margin_interval` tells you, without a test on the device, how large this difference can
+# be: see :doc:`/howto/recording`.

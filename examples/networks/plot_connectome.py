@@ -7,9 +7,10 @@ you can drive only some of them.
 """
 
 # %%
-# This synthetic wiring diagram has 120 neurons in space. Neighbours are connected more
-# often, and the strength of synapses is log-normal. Replace it with your own matrix, in
-# which ``weights[i, j]`` is the connection from j to i.
+# This synthetic wiring diagram has 120 neurons at random places in a square. Neighbours are
+# connected more often than distant neurons, and the strength of the synapses is log-normal.
+# Replace it with your own matrix, in which ``weights[i, j]`` is the connection from neuron
+# j to neuron i.
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +30,8 @@ network = Reservoir(coupling, tau=0.02)  # seconds
 print(network)
 
 # %%
-# We drive all neurons, or only those near the left edge. The smaller problem has its own
-# bound.
+# We drive all neurons, or only those near the left edge. The figure shows the bound for
+# all neurons; the problem with fewer inputs has a bound of its own.
 X, y = synthetic_heartbeats(400, n_steps=50, rng=0)
 stimuli = SampleStimuli(X, y)
 system = unfold(network, n_steps=50, dt=0.01)
@@ -49,14 +50,15 @@ drive = left.scatter(
     everywhere.u,
     cmap="RdBu_r",
     ec="black",
-    lw=0.4,
+    lw=0.9,
     zorder=2,
     vmin=-most,
     vmax=most,
 )
 figure.colorbar(drive, ax=left, label="solved u", shrink=0.8)
-left.axvline(0.3, color="C5", ls="--", lw=1)
-left.set(xticks=[], yticks=[], title="input weight of each neuron", aspect="equal")
+left.axvline(0.3, color="C5", ls=":", lw=1.5)
+left.set(xticks=[], yticks=[], aspect="equal")
+left.set_title("input weight of each neuron", size=9)
 left.grid(visible=False)
 bars = {
     "random u": (drawn.starts.mean(), "C1"),
@@ -74,6 +76,7 @@ right.annotate(
     textcoords="offset points",
     size=8,
 )
+right.set_title("random and solved u", size=9)
 right.set(ylabel="soft margin κ", ylim=(0, 1.12 * everywhere.upper_bound))
 right.grid(visible=False, axis="x")
 plt.show()

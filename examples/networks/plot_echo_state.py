@@ -7,8 +7,8 @@ input weights ``Win`` random, we solve for them.
 """
 
 # %%
-# The network is sparse and leaky, with spectral radius 0.9. The series are strong enough
-# for tanh to matter.
+# The network is sparse and leaky, with spectral radius 0.9. The input is so strong that the
+# saturation of tanh matters.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,13 +24,14 @@ dynamics = Dynamics(network, n_steps=70)
 
 # %%
 # We solve for u on the linearised network, with a certificate. Then we run the full network
-# with the solved u and with five random ones.
+# with the solved u and with five random ones. Each u gets its best readout on the full
+# network.
 solved = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
 rng = np.random.default_rng(2)
 drawn = [optimize(dynamics, stimuli, u=rng.standard_normal(60)) for _ in range(5)]
 
 # %%
-# Accuracy on 400 other series, with noise on every state:
+# The figure shows the accuracy on 400 other series, with noise on every state:
 fresh, labels = stimuli.transform(X[200:]), y[200:]
 noises = np.array([0, 0.05, 0.1, 0.2, 0.4])
 

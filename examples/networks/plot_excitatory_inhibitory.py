@@ -7,7 +7,7 @@ inhibition. How well does each order of the expansion approximate the simulated 
 """
 
 # %%
-# The bias sets the resting state of the network. All states are deviations from it.
+# The bias sets the resting state of the network. All states below are deviations from it.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,8 +26,8 @@ circuit = Reservoir.excitatory_inhibitory(
 print(circuit)
 
 # %%
-# We apply random input of increasing strength and compare the states with those of an ODE
-# solver.
+# We apply random input of increasing strength, and compare the states of each order with
+# those that an ODE solver computes for the full network.
 rng = np.random.default_rng(0)
 u = rng.standard_normal(50)
 u /= np.linalg.norm(u)
@@ -41,9 +41,11 @@ for column, strength in enumerate(strengths):
         errors[order, column] = np.abs(states - truth).max() / np.abs(truth).max()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3))
-n_excitatory = int((np.asarray(circuit.weights) > 0).any(0).sum())
-image = left.imshow(circuit.weights, cmap="RdBu_r", vmin=-2, vmax=2)
+weights = np.asarray(circuit.weights)
+shown = np.where(weights == 0, np.nan, weights)  # no colour where there is no connection
+image = left.imshow(shown, cmap="RdBu_r", vmin=-2, vmax=2)
 figure.colorbar(image, ax=left, label="weight", shrink=0.8)
+n_excitatory = int((weights > 0).any(0).sum())
 left.axvline(n_excitatory - 0.5, color="black", lw=1)
 left.set(
     xlabel=f"from neuron ({n_excitatory} excitatory | rest inhibitory)", ylabel="to neuron"

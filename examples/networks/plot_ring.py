@@ -24,10 +24,10 @@ print(best)
 
 # %%
 # For each mode, κ depends only on the product w of the coefficients of u and v. Unit
-# vectors u and v can reach all products w whose absolute values add up to at most one. Let
-# the pull of a mode be the derivative of κ with respect to the absolute value of its w. At
-# the optimum, all modes in use have the same pull, and no other mode has a larger one.
-# Because the problem is convex, this proves that it is the optimum.
+# vectors u and v can reach all products w whose absolute values add up to at most one. We
+# call the derivative of κ with respect to the absolute value of w the pull of a mode. At
+# the optimum, all modes in use have the same pull, and no other mode has a larger one. The
+# problem is convex, so every point with these two properties is an optimum.
 w = ring.coordinates(best.u) * ring.coordinates(best.v).conj()
 gamma = ring.responses
 a = np.real(gamma @ w)

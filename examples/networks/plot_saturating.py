@@ -19,15 +19,15 @@ stimuli = GaussianStimuli.random(4, strength=0.19, n_draws=1200, rng=1)
 dynamics = Dynamics(network, n_steps=4, dt=0.5, tol=1e-3)
 
 # %%
-# We compare three ways to choose u. Each u gets its best readout on the simulated network:
+# We compare three ways to choose u. Each u gets its best readout on the simulated network.
 drawn = optimize(dynamics, stimuli, method="random", n_starts=5, rng=2)
 linear = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
 exact = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8), width_ratios=(1, 1.2))
 y = np.linspace(-3, 3, 200)
-left.plot(y, network.gain(y), color="C4")
-left.plot(y, y, color="C5", ls="--", lw=1, label="linear")
+left.plot(y, network.gain(y), color="C4", label="biased tanh")
+left.plot(y, y, color="C4", ls=":", lw=1, label="linear")
 left.set(
     xlabel="input to a neuron",
     ylabel="rate of the neuron",
@@ -37,7 +37,7 @@ left.set(
 left.legend()
 bars = {
     "best of 5\nrandom u": (drawn, "C1"),
-    "linear optimum,\nreadout refitted": (linear, "C5"),
+    "linear optimum,\nreadout refitted": (linear, "C0"),
     "optimised on\nthe network": (exact, "C0"),
 }
 for name, (best, colour) in bars.items():
@@ -46,6 +46,7 @@ for name, (best, colour) in bars.items():
         best.fresh_margin,
         yerr=2 * best.fresh_error,
         color=colour,
+        ecolor="C4",
         width=0.6,
         capsize=3,
     )

@@ -26,21 +26,22 @@ for name, values in accuracy.items():
 # Points above the diagonal are data sets on which the reservoir is better.
 rocket = accuracy["ROCKET (published)"]
 figure, axes = plt.subplots(figsize=(4.6, 4.2))
-axes.axline((1, 1), slope=1, color="C5", lw=1, ls="--")
-for name, mark, colour in (
-    ("ReservoirClassifier", "s", "C5"),
-    ("PooledReservoirClassifier", "o", "C0"),
+axes.axline((1, 1), slope=1, color="C4", lw=1, ls=":", label="equally good")
+for name, mark, face in (
+    ("ReservoirClassifier", "s", "none"),
+    ("PooledReservoirClassifier", "o", "C4"),
 ):
     mean = accuracy[name].mean()
     axes.plot(
         rocket,
         accuracy[name],
         mark,
-        color=colour,
-        alpha=0.8,
+        color="C4",
+        mfc=face,
+        alpha=0.7,
         label=f"{name}, mean {mean:.3f}",
     )
 axes.set(xlabel=f"ROCKET (published), mean {rocket.mean():.3f}", ylabel="greenfold")
 axes.set(xlim=(0.79, 1.01), ylim=(0.45, 1.02), title="accuracy on 14 data sets")
-axes.legend(loc="lower left")
+axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
 plt.show()

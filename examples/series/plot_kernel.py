@@ -7,7 +7,7 @@ is then a dot product, which you can compute in any language.
 """
 
 # %%
-# Fit a classifier, and get everything that a prediction needs.
+# We fit a classifier, and get everything that a prediction needs.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -39,4 +39,4 @@ below.set(ylabel="weight (largest 1)", xlabel="step")
 plt.show()
 
 # %%
-# To save it as a file or as ONNX, see :doc:`/howto/deploy`.
+# To save these weights as a file of arrays or as ONNX, see :doc:`/howto/deploy`.

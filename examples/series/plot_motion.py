@@ -2,13 +2,13 @@
 Motion in several channels
 ==========================
 
-Accelerations along three axes are one stimulus with three channels. The solved u shows
+The accelerations along three axes form one stimulus with three channels. The solved u shows
 which axes matter.
 """
 
 # %%
-# A synthetic sensor on a wrist. Both motions swing along x. Along y, one motion is ahead of
-# x and the other behind. Along z there is only noise.
+# We simulate a sensor on a wrist and two kinds of motion. Both swing along x. Along y, one
+# motion is ahead of x and the other is behind. Along z, there is only noise.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,8 @@ X += 0.6 * rng.standard_normal(X.shape)
 print(X.shape, "cases, channels, steps")
 
 # %%
-# Here u is a matrix with one column per channel. You still get a certificate.
+# Here, u is a matrix with one column per channel. The solution still comes with a
+# certificate: a proof that no better u and v exist.
 network = unfold(Reservoir.random(60, rng=rng), n_steps=n_steps, dt=0.2)
 best = optimize(network, SampleStimuli(X[:200], labels[:200]))
 kernel = network.kernels(best.u, best.v)
@@ -32,7 +33,8 @@ print(best)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8), width_ratios=(1, 1.6))
 left.bar(["x", "y", "z"], (best.u**2).sum(0), color="C0")
-left.set(ylabel="fraction of |u|²", title="input per axis", ylim=(0, 1))
+left.set(xlabel="axis of the sensor", ylabel="fraction of |u|²", title="input per axis")
+left.set(ylim=(0, 1))
 for name, weights, style in zip("xyz", kernel.linear, ("-", "--", ":"), strict=True):
     right.plot(np.arange(n_steps) * 0.2, weights, "C0" + style, label=f"axis {name}")
 right.set(xlabel="time", ylabel="weight of the predictor", title="the kernel")
@@ -40,7 +42,7 @@ right.legend()
 plt.show()
 
 # %%
-# Accuracy on new series:
+# We measure the accuracy on new series:
 stimuli = SampleStimuli(X[:200], labels[:200])
 hits = kernel.predict(stimuli.transform(X[200:])) == labels[200:]
 print(f"accuracy {hits.mean():.3f}")

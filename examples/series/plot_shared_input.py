@@ -20,8 +20,8 @@ X = np.exp(-(((steps - 0.25 - 0.15 * labels[:, None]) / 0.08) ** 2))
 X += 0.25 * rng.standard_normal(X.shape)
 
 # %%
-# We compare the sum of the soft margins with one random u, with one solved u, and with one
-# solved u per class. The last case would need five devices or five runs.
+# We compare three cases: one random u, one solved u, and one solved u per class. The last
+# one would need five devices or five runs. The figure shows the sum of the soft margins.
 names = {"random": "one random u", "shared": "one solved u", "optimal": "one u per class"}
 fits = {
     kind: ReservoirClassifier(

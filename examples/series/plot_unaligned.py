@@ -7,7 +7,7 @@ If you read at every step and pool over time, you find it.
 """
 
 # %%
-# Slow and fast bursts, each beginning at a random time.
+# Each series contains a slow or a fast burst, which begins at a random time.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,7 +25,7 @@ def draw(n_cases, largest_shift):
 
 
 # %%
-# Accuracy of both classifiers as the shifts grow:
+# We measure the accuracy of both classifiers as the shifts grow:
 shifts = (0, 5, 20, 60)
 scores = {"read once": [], "read at every step, pooled": []}
 for shift in shifts:
@@ -39,10 +39,17 @@ for shift in shifts:
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8))
 for label, colour in ((0, "C2"), (1, "C3")):
     for place, series in enumerate(X[y == label][:3]):
-        left.plot(series - 4 * (2 * place + label), color=colour, lw=1)
-left.set(xlabel="step", yticks=[], title="six series")
-for (name, row), mark in zip(scores.items(), ("s--", "o-"), strict=True):
-    right.plot(shifts, row, mark, label=name, color="C5" if mark == "s--" else "C0")
+        left.plot(
+            series - 4 * (2 * place + label),
+            color=colour,
+            lw=1,
+            label=None if place else ("slow burst", "fast burst")[label],
+        )
+left.set(xlabel="step", ylabel="x, one series below the other", yticks=[])
+left.set(title="six series", ylim=(None, 6.5))
+left.legend(ncols=2, loc="upper left")
+for (name, row), mark in zip(scores.items(), ("s:", "o-"), strict=True):
+    right.plot(shifts, row, mark, label=name, color="C4")
 right.set(xlabel="largest shift (steps)", ylabel="test accuracy", ylim=(0.45, 1.02))
 right.legend(loc="lower left")
 plt.show()

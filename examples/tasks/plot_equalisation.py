@@ -2,13 +2,13 @@
 Equalise a channel
 ==================
 
-A channel mixes and distorts symbols, and the reservoir recovers them. We solve for the best
-u for this regression task, with a bound on the loss.
+A channel mixes and distorts the symbols that it transmits, and the reservoir recovers them.
+We solve for the best u for this regression task, with a lower bound on the loss.
 """
 
 # %%
-# Four symbols pass through a channel with echoes, a weak non-linearity and noise. The
-# series are synthetic.
+# A synthetic series of four symbols passes through a channel with echoes, a weak
+# non-linearity and noise.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,8 +26,9 @@ print(
 )
 
 # %%
-# The figure shows the readout on new data with a random and with the solved u, with readout
-# noise of variance λ on every node. The predicted symbol is the nearest of the four.
+# The figure shows the readout on new data, with a random and with the solved u. We add
+# noise to the reading of every node; its variance equals the ridge penalty (``ridge``). The
+# predicted symbol is the one of the four that is nearest to the readout.
 windows = np.lib.stride_tricks.sliding_window_view(x[2000:], 20)
 sent = y[2019:]
 symbols = np.array([-3, -1, 1, 3])

@@ -2,8 +2,8 @@
 Forecast a chaotic series
 =========================
 
-The same network runs on its own predictions twice: once with random and once with solved
-input weights.
+A network forecasts the series by running on its own predictions. We compare random with
+solved input weights.
 """
 
 # %%
@@ -24,8 +24,9 @@ models = {
 }
 
 # %%
-# Each forecast begins after a context of 200 samples. One Lyapunov time, in which a small
-# error grows by a factor e, is 22 samples.
+# Each forecast begins after a context of 200 samples. It is valid until its error exceeds
+# 0.4 standard deviations. One Lyapunov time, in which a small error grows by a factor of e,
+# is 22 samples.
 lyapunov, context = 22, rest[:200]
 truth = rest[200:500]
 figure, panels = plt.subplots(2, 1, figsize=(6.4, 4), sharex=True, layout="constrained")
@@ -36,7 +37,8 @@ for axes, (name, model), colour in zip(panels, models.items(), ("C1", "C0"), str
     axes.plot(time, truth[:, 0], "0.6", lw=3, label="truth")
     axes.plot(time, made[:, 0], colour, lw=1.2, label=f"{name} input weights")
     axes.axvline(valid, color="0.3", ls=":", lw=1)
-    axes.text(valid - 0.1, -23, f"valid for {valid:.1f}", ha="right", size=8)
+    text = f"valid for {valid:.1f} Lyapunov times"
+    axes.text(valid - 0.1, -23, text, ha="right", size=8)
     axes.set(ylabel="x", ylim=(-25, 32))
     axes.legend(loc="upper right", ncols=2)
 panels[-1].set_xlabel("time (Lyapunov times)")

@@ -2,13 +2,14 @@
 Memory capacity
 ===============
 
-How much of the input k steps ago can you read from noisy states? With the solved u, the
-network remembers more than with random ones, and comes close to the proven upper bound.
+How well can you recover the input of some steps ago from noisy states? With the solved u,
+the network remembers more than with random ones, and comes close to the proven upper bound.
 """
 
 # %%
-# The input is white noise. The memory at a delay is the fraction of its variance that the
-# readout recovers.
+# The input is white noise. The memory at a delay of k steps is the fraction of the variance
+# of the input k steps ago that the readout recovers. The memory capacity is the sum over
+# the delays.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,7 +23,8 @@ print(f"random {drawn.drawn.mean():.2f} on average, best of ten {drawn.total:.2f
 print(f"solved {solved.total:.2f}, upper bound {solved.bound:.2f}")
 
 # %%
-# The memory at each delay, with the best of ten random projections and with the solved one:
+# The figure shows the memory at each delay, with the best of ten random projections and
+# with the solved one:
 figure, axes = plt.subplots(figsize=(6, 2.9))
 axes.bar(
     delays - 0.2, drawn.capacity, 0.4, color="C1", label=f"best random u, {drawn.total:.2f}"

@@ -1,7 +1,8 @@
 """Improve a network by gradient ascent of the certified κ* in its parameters.
 
-κ*(θ) = max_{u,v} κ(u, v; θ) is solved at each θ. By the envelope theorem, its gradient is
-∂κ/∂θ at the solved pair. It is computed by finite differences, or exactly for oscillators.
+κ*(θ), the maximum of κ(u, v; θ) over u and v, is solved at each θ. By the envelope theorem,
+its gradient is ∂κ/∂θ at the solved pair. It is computed by finite differences, or exactly
+for oscillators.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def memory_task(
 def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Floats]:
     """Draw a **synthetic** non-linear moving average of the given order (NARMA-10).
 
-    y_{t+1} = 0.3 y_t + 0.05 y_t Σ_{i<n} y_{t−i} + 1.5 x_{t−n+1} x_t + 0.1, with x uniform
-    in [0, 0.5] (Atiya & Parlos 2000). The rare draws that diverge are drawn again.
+    y(t+1) = 0.3 y(t) + 0.05 y(t) [y(t) + … + y(t−n+1)] + 1.5 x(t−n+1) x(t) + 0.1, with x
+    uniform in [0, 0.5] (Atiya & Parlos 2000). The rare draws that diverge are drawn again.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Fl
     Returns
     -------
     x, y : ndarray (n_samples,)
-        Entry t of y is y_{t+1}, which follows from inputs up to x_t.
+        Entry t of y is y(t+1), which follows from inputs up to x(t).
     """
     n_samples, order = check.count(n_samples, "n_samples"), check.count(order, "order")
     generator = check.generator(rng)
@@ -83,10 +83,9 @@ def channel_equalisation(
 ) -> tuple[Floats, Floats]:
     """Draw a **synthetic** signal after a non-linear channel with echoes, and its source.
 
-    Symbols d from {−3, −1, 1, 3} pass through q_t = 0.08 d_{t+2} − 0.12 d_{t+1} + d_t
-    + 0.18 d_{t−1} − 0.1 d_{t−2} + 0.091 d_{t−3} − 0.05 d_{t−4} + 0.04 d_{t−5}
-    + 0.03 d_{t−6} + 0.01 d_{t−7} and x = q + 0.036 q² − 0.011 q³ + noise
-    (Jaeger & Haas 2004).
+    Symbols d from {−3, −1, 1, 3} pass through q(t) = 0.08 d(t+2) − 0.12 d(t+1) + d(t) +
+    0.18 d(t−1) − 0.1 d(t−2) + 0.091 d(t−3) − 0.05 d(t−4) + 0.04 d(t−5) + 0.03 d(t−6) +
+    0.01 d(t−7) and x = q + 0.036 q² − 0.011 q³ + noise (Jaeger & Haas 2004).
 
     Parameters
     ----------
@@ -98,18 +97,18 @@ def channel_equalisation(
     Returns
     -------
     x, y : ndarray (n_samples,)
-        The received signal, and the symbol d_{t−2} sent two steps before.
+        The received signal, and the symbol d(t−2) sent two steps before.
     """
     n_samples = check.count(n_samples, "n_samples")
     generator = check.generator(rng)
     d = generator.choice([-3.0, -1.0, 1.0, 3.0], n_samples + 9)
-    # Newest first: d_{t+2} … d_{t−7}.
+    # Newest first: d(t+2) … d(t−7).
     taps = [0.08, -0.12, 1, 0.18, -0.1, 0.091, -0.05, 0.04, 0.03, 0.01]
     q = np.convolve(d, taps, mode="valid")
     x = q + 0.036 * q**2 - 0.011 * q**3
     level = check.number(noise, "noise")
     x = x + np.sqrt(x.var() / 10 ** (level / 10)) * generator.standard_normal(n_samples)
-    # The newest symbol in entry t of the convolution is d[t + 9], the d_{t+2} above.
+    # The newest symbol in entry t of the convolution is d[t + 9], the d(t+2) above.
     return x, d[5 : n_samples + 5]
 
 

@@ -57,7 +57,7 @@ def state_covariance(
     Returns
     -------
     ndarray (n_neurons, n_neurons)
-        P(T) = ∫₀ᵀ e^{−As/τ} Q/τ² e^{−Aᵀs/τ} ds with A = 1 − W.
+        P(T) = ∫₀ᵀ exp(−As/τ) Q/τ² exp(−Aᵀs/τ) ds with A = 1 − W.
 
     Examples
     --------
@@ -83,10 +83,10 @@ def state_covariance(
 
 
 def _until(A: np.ndarray, Q: np.ndarray, duration: float) -> np.ndarray:
-    """Return ∫₀ᵀ e^{As} Q e^{Aᵀs} ds by one augmented exponential (Van Loan 1978).
+    """Return ∫₀ᵀ exp(As) Q exp(Aᵀs) ds by one augmented exponential (Van Loan 1978).
 
     The exponential is used for a span so short that exp(−As) stays moderate. Longer spans
-    follow by doubling, P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.
+    follow by doubling, P(2s) = P(s) + exp(As) P(s) exp(Aᵀs).
     """
     n = len(A)
     halvings = max(0, int(np.ceil(np.log2(max(np.linalg.norm(A, 1) * duration, 1e-300)))))

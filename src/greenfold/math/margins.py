@@ -49,7 +49,7 @@ def margin(states: Any, labels: Any, v: Any) -> float:
 def soft_margin(
     states: Any, labels: Any, v: Any, eta: float = 10.0, *, average: bool = True
 ) -> float:
-    """Return the soft margin −(1/η) ln⟨exp(−η ζ vᵀy)⟩ (paper, equation 5, `soft_margin`).
+    """Return the soft margin −(1/η) ln⟨exp(−η ζ vᵀy)⟩ (paper, equation 5, ``soft_margin``).
 
     It is concave in v and exceeds the margin by at most ln(n_cases)/η. The computation is
     stable for any η.

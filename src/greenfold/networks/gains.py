@@ -83,7 +83,7 @@ def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]
 
 
 def sigmoid(y: Any) -> Any:
-    """Return the sigmoid 1/(1 + e^−y), in a form that cannot overflow."""
+    """Return the sigmoid 1/(1 + e⁻ʸ), in a form that cannot overflow."""
     return (1 + tanh(y / 2)) / 2
 
 
@@ -105,7 +105,7 @@ def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
 
 
 def softplus(y: Any) -> Any:
-    """Return the softplus log(1 + e^y), in a form that cannot overflow."""
+    """Return the softplus log(1 + eʸ), in a form that cannot overflow."""
     xp = namespace(y)
     return relu(y) + xp.log1p(xp.exp(-xp.abs(y)))
 
@@ -193,7 +193,7 @@ class Gain:
 
     @classmethod
     def polynomial(cls, coefficients: Any) -> Gain:
-        """Make the polynomial gain φ(y) = Σ_k c_k y^k from c_0 = 0, c_1, c_2, …."""
+        """Make the polynomial gain φ(y) = Σ_k c_k yᵏ from c_0 = 0, c_1, c_2, …."""
         values = check.host_array(coefficients, "coefficients", ndim=(1,)).tolist()
         made = {"coefficients": values}
         return cls(tuple(values), f"polynomial({values})", "polynomial", made)
@@ -231,7 +231,7 @@ class Gain:
 
     @classmethod
     def sigmoid(cls, degree: int = 11) -> Gain:
-        """Make the gain φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
+        """Make the gain φ(y) = 1/(1 + e⁻ʸ), a rate between 0 and 1.
 
         It is ½ at zero, so a network with this gain does not rest at zero
         (`Reservoir.rest`). The unfolding uses its Taylor polynomial around the resting
@@ -242,7 +242,7 @@ class Gain:
 
     @classmethod
     def softplus(cls, degree: int = 11) -> Gain:
-        """Make the gain φ(y) = log(1 + e^y), a rectified gain without a kink.
+        """Make the gain φ(y) = log(1 + eʸ), a rectified gain without a kink.
 
         It is log 2 at zero; everything else is as in `sigmoid`.
         """

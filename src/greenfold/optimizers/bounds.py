@@ -1,12 +1,18 @@
-"""An upper bound for every linear problem, and methods that lower it.
+r"""An upper bound for every linear problem, and methods that lower it.
 
 Several readouts v_j read one network that is driven through one unit u. Each soft margin
 κ_j = a_j·μ_j − (η/2) a_jᵀψ_j a_j − (η/2) v_jᵀP_j v_j is concave in its kernel a_j(u, v_j).
 Linearise it at any kernels a_j, with d_j = μ_j − ηψ_j a_j. Then for all numbers t_j that
 make t_j + ηP_j positive, and every R with uᵀRu ≥ −ρ on the allowed input projections,
 
-    Σκ_j ≤ Σ_j (η/2) a_jᵀψ_j a_j + ½ Σ_j t_j + ½ ρ
-           + ½ λ_max(R + Σ_j G(d_j)ᵀ (t_j + ηP_j)⁻¹ G(d_j)) .
+.. math::
+
+    \begin{aligned}
+    \sum_j\kappa_j\le{}&\tfrac{1}{2}\sum_j\eta\,a_j^{\mathsf T}\psi_j a_j
+    +\tfrac{1}{2}\sum_j t_j+\tfrac{1}{2}\rho\\
+    &+\,\tfrac{1}{2}\lambda_{\max}\Bigl(R
+    +\sum_j G(d_j)^{\mathsf T}(t_j+\eta P_j)^{-1}G(d_j)\Bigr).
+    \end{aligned}
 
 (To see this, maximise over v_j first: 2 v·x ≤ vᵀ(t + ηP)v + xᵀ(t + ηP)⁻¹x.) The bound is
 the largest eigenvalue of a block matrix in (v, u), after elimination of v, and it is
@@ -56,9 +62,11 @@ _CUT = 10
 #: Smallest share and largest number of directions to start from; angles of mixtures of the
 #: leading two, in units of the angle of the relaxation; and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
-#: Gap below which pairs count as equal. The search goes on to this gap if the tolerance and
-#: the number of products per Newton step are at most the other two values.
-_EQUAL, _CLOSE, QUICK = 1e-6, 1e-4, 4e7
+#: Gap below which pairs count as equal. The search goes on to this gap if the tolerance is
+#: at most the second value and a Newton step is `QUICK`.
+_EQUAL, _CLOSE = 1e-6, 1e-4
+#: Number of products up to which a Newton step counts as quick.
+QUICK = 4e7
 #: Limit of evaluations if only t varies.
 _AT_EVALUATIONS = 150
 

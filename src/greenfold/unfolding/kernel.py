@@ -295,7 +295,7 @@ def table_bytes(read_steps: int, n_neurons: int, n_channels: int) -> float:
 class StateKernels:
     """Kernels R and D of all neurons at one u, on the device of ``order``.
 
-    y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m (paper, equations 3 and 12,
+    y_i = Σ_n R_in x_n + Σ_nm D_inm x_n x_m over n ≤ m (paper, equations 3 and 12,
     `solution_linear_Greens`, `G2-general`).
     """
 
@@ -474,7 +474,7 @@ def pair_table(order: LinearOrder, pulses: Any) -> Any:
     Entry [l, d] is the response l steps after the later of two pulses that are d steps
     apart, for l + d < n. With the pulse response ρ at the nodes, D(l) = D(l − 1) E + Σ_j
     S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. Small products would leave a GPU idle, so
-    there the recursion is doubled: D(l) ← D(l) + D(l − k) E^k for k = 1, 2, 4, ….
+    there the recursion is doubled: D(l) ← D(l) + D(l − k) Eᵏ for k = 1, 2, 4, ….
     """
     xp, sources = namespace(pulses), _step_sources(order)
     n, channels, width = pulses.shape

@@ -372,7 +372,7 @@ def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def iterates(xp: Any, rows: Any, powers: list[Any], count: int) -> Any:
-    """Return products of rows with E^k, k = 0 … count − 1, (count, n_rows, n_neurons).
+    """Return products of rows with Eᵏ, k = 0 … count − 1, (count, n_rows, n_neurons).
 
     ``powers`` are E, E², E⁴, …; the blocks double in size up to the last power. Few
     products with many rows are faster than many products with few rows.
@@ -419,8 +419,9 @@ class DenseModes:
 
     responses: np.ndarray
     basis: np.ndarray
-    #: First column of each block, and which blocks have two columns.
+    #: First column of each block.
     first: np.ndarray
+    #: Whether a block has two columns, for each block.
     planes: np.ndarray
 
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:

@@ -9,10 +9,11 @@ time s by
 For neurons with time constants τ_i of mean τ, A, W and u are multiplied by τ/τ_i from the
 left. Writing φ(y) = φ'(0) y + f(y) and counting powers of f gives y = Σ_k y⁽ᵏ⁾ with
 
-    (τ∂ + 1 − φ'(0) W) y⁽ᵏ⁾ = W [f(Σ_i y⁽ⁱ⁾)]_{order k−1}
+    (τ∂ + 1 − φ'(0) W) y⁽ᵏ⁾ = W [f(Σ_i y⁽ⁱ⁾)]⁽ᵏ⁻¹⁾
 
-(paper, equations 9 and 11, `rate-series`, `first_order_correction`, for any order). Each
-order is the same linear network, driven by products of lower orders.
+where [·]⁽ᵏ⁻¹⁾ is the part of order k − 1 (paper, equations 9 and 11, `rate-series`,
+`first_order_correction`, for any order). Each order is the same linear network, driven by
+products of lower orders.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ class Step(HasArrays):
     n_neurons: Any
     #: Number of orders of an expansion; None without an expansion.
     n_orders: Any = None
-    #: Memory per case, in states: held during `advance`, and left in ``slopes``.
+    #: Memory per case that ``advance`` holds, in states.
     n_working: Any = 10.0
+    #: Memory per case that ``advance`` leaves in ``slopes``, in states.
     n_slopes: Any = 1.0
 
 
@@ -183,10 +185,10 @@ def norm_bound(Z: np.ndarray) -> float:
 def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
     """Return φ₀ … φ_upto of a matrix, the weights of exponential integrators; upto ≥ 1.
 
-        φ₀(Z) = exp(Z),    φ_k(Z) = Σ_j Z^j / (j + k)!
+        φ₀(Z) = exp(Z),    φ_k(Z) = Σ_j Zʲ / (j + k)!
 
     The method is the modified scaling and squaring of Skaflestad & Wright (2009): a short
-    series at a small argument, then doublings. The recurrence φ_{k+1} = (φ_k − 1/k!)/Z
+    series at a small argument, then doublings. The recurrence φ_(k+1) = (φ_k − 1/k!)/Z
     would cancel for small Z.
     """
     identity, norm = np.eye(len(Z)), norm_bound(Z)
@@ -207,7 +209,7 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
 def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
     """Return φ-functions of 2Z from those of Z; nothing cancels in a decaying network.
 
-    φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!]
+    φ_k(2Z) = 2⁻ᵏ [φ₀(Z) φ_k(Z) + Σ_j φ_j(Z)/(k − j)!], where j runs from 1 to k.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # reported below
         found = [phi[0] @ phi[0]]
@@ -231,11 +233,11 @@ def plan_quadrature(
 
     With a gain of degree p, the source of order k is a sum of products of up to k(p−1)+1
     states, and one more propagator carries it on. Over a panel of length h, it behaves like
-    exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The error of the Gauss rule is then β^2q (q!)⁴ /
-    ((2q+1) ((2q)!)³). From order 2 on, the source is also interpolated between the nodes,
-    with a mean error below 2 (β/4)^q / q!. Over a short first panel, the source itself is
-    of size β^kp. q is the smallest number of nodes whose error per panel, relative to that
-    size, is below ``tol``.
+    exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The error of the Gauss rule is then
+    β^(2q) (q!)⁴ / ((2q+1) ((2q)!)³). From order 2 on, the source is also interpolated
+    between the nodes, with a mean error below 2 (β/4)^q / q!. Over a short first panel, the
+    source itself is of size β^(kp). q is the smallest number of nodes whose error per
+    panel, relative to that size, is below ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
@@ -290,16 +292,20 @@ class Panel(Step):
     """
 
     length: float
-    #: Propagator and response to a constant input over the panel, (N, N).
+    #: Propagator over the panel, (N, N).
     E: Any
+    #: Response to a constant input over the panel, (N, N).
     F: Any
-    #: Gauss–Legendre nodes in (0, length), (q,), with E(s_j)ᵀ and F(s_j)ᵀ side by side.
+    #: Gauss–Legendre nodes s_j in (0, length), (q,).
     nodes: Any
+    #: E(s_j)ᵀ of all nodes, side by side.
     E_nodes: Any = None
+    #: F(s_j)ᵀ of all nodes, side by side.
     F_nodes: Any = None
-    #: Weight of the source at each node in the state at the end, (q N, N), and, at orders
-    #: ≥ 2, in the state at each node, (q N, q N).
+    #: Weight of the source at each node in the state at the end, (q N, N).
     S: Any = None
+    #: Weight of the source at each node in the state at each node, (q N, q N), at orders
+    #: ≥ 2.
     B: Any = None
     order: int = 0
     #: Taylor coefficients of the gain at rest: numbers, or one per neuron at each node.
@@ -374,7 +380,7 @@ class Panel(Step):
 
 
 def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
-    """Return Σ_p c_p y^p as a new array, computed in place to save memory traffic.
+    """Return Σ_p c_p yᵖ as a new array, computed in place to save memory traffic.
 
     An odd or even polynomial is evaluated in y², with half the terms. Coefficients are
     numbers, or arrays for the last axis of y.
@@ -402,9 +408,9 @@ def _counts(coefficient: Any) -> bool:
 
 
 def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
-    """Return order m of f(Σ_i ε^i terms_i) for the polynomial f.
+    """Return order m of f(Σ_i εⁱ terms_i) for the polynomial f.
 
-    With δ = Σ_{i≥1} ε^i terms_i it is Σ_{j≤m} f⁽ʲ⁾(terms_0)/j! · [δ^j]_m.
+    With δ = Σ_i εⁱ terms_i over i ≥ 1, it is Σ_j f⁽ʲ⁾(terms_0)/j! · [δʲ]_m over j ≤ m.
     """
     if order == 0:
         return polynomial(coefficients, terms[0])
@@ -489,8 +495,8 @@ def _node_weights(
 ) -> np.ndarray:
     """Return the weight of the source at node i in the state at node j, as (q N, q N).
 
-    It is (1/τ) ∫₀^{s_j} E(s_j − s) ℓ_i(s) ds W with the Lagrange polynomials ℓ_i of the
-    nodes.
+    It is (1/τ) ∫ E(s_j − s) ℓ_i(s) ds W over 0 ≤ s ≤ s_j, with the Lagrange polynomials ℓ_i
+    of the nodes.
     """
     q, n = len(nodes), len(A)
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]

@@ -6,10 +6,12 @@ Each mark is one network; below the dotted line (0.1 %), an optimum counts as ce
 readout noise of standard deviation σ on every neuron; η is cross-validated for each
 projection and each σ. (e–h) Soft margin on the simulated network, which is integrated
 rather than approximated by an expansion. Each mark is one network, judged on new draws that
-were not used for fitting. The rows use a random *u*, the *u* solved for the linear network
-or to first order, and the *u* optimised directly on the simulated network (`Dynamics`). The
-networks have a tanh gain with a bias, which saturates, or the paper's quadratic gain. A
-number at the left edge is the mean of the values that are too low to show.
+were not used for fitting. The rows are: a random *u* with its readout *v* refitted to the
+simulated network; the *u* and *v* solved for the linear network; the same *u* with *v*
+refitted; the *u* solved to first order with *v* refitted; and *u* and *v* optimised
+directly on the simulated network (`Dynamics`). The networks have either a biased tanh gain,
+which saturates, or the paper's quadratic gain. A number at the left edge is the mean of the
+values that are too low to show.
 """
 
 from dataclasses import dataclass, replace
@@ -384,7 +386,10 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         )
     for size, panel in zip(p.sizes, _LETTERS, strict=False):
         drawn, best, gain = _gain(numbers["noise"], size)
-        lines.append(f"({panel}) N = {size}, accuracy with random u → solved u:")
+        lines.append(
+            f"({panel}) N = {size}, accuracy with random u → solved u (differences below "
+            "half a percentage point do not count):"
+        )
         for i, sigma in enumerate(p.noises):
             mean = gain[:, i].mean()
             error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
@@ -392,7 +397,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             verdict = "solving helps" if mean > 0 else "solving hurts"
             if abs(mean) < max(0.5, 2 * error):
                 small = abs(mean) < 0.5
-                verdict = "below half a point" if small else "within two errors"
+                verdict = "no gain" if small else "within two errors"
             lines.append(
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
                 f"({mean:+.1f} ± {error:.1f}, {verdict})"

@@ -180,7 +180,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         f"‖μ‖ = {p.strength:g}, class variances {p.variances[0]:g} and "
         f"{p.variances[1]:g}: the soft margin is {numbers['soft_margin']:.3f}; the linear "
         f"network reaches {numbers['soft_margin_linear']:.3f}",
-        f"The margin of the {len(numbers['signs'])} simulated responses in (c) is "
-        f"{numbers['margin']:.3f}; {numbers['accuracy_judged']:.1%} of {2 * p.n_judged} "
-        "other responses are classified correctly",
+        f"The margin (darker band) of the {len(numbers['signs'])} simulated responses in "
+        f"(c) is {numbers['margin']:.3f}; {numbers['accuracy_judged']:.1%} of "
+        f"{2 * p.n_judged} other responses are classified correctly",
     ]

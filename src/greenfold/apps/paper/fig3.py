@@ -5,10 +5,10 @@
 one that the non-linearity changes most. The left inset magnifies the box. The right inset
 shows the largest real part of the eigenvalues of the network, linearised along its
 trajectory. (b) Soft margin of the non-linear network (y axis) against that of the linear
-network (x axis). Stars are random projections *u*. Each filled dot with guide lines
-combines the optimum of the linear network (x) with that of the non-linear network (y); *u*
-is solved for each of the two. Open circles show the same non-linear optimum on the
-simulated network. Each colour stands for one ‖μ‖ of the stimuli.
+network (x axis). Stars are random projections *u*. Filled dots with guide lines are optima:
+x is the best κ of the linear network, y that of the non-linear network, each with its own
+*u*. Open circles show the same non-linear optimum on the simulated network. Each colour
+stands for one ‖μ‖ of the stimuli.
 """
 
 from contextlib import suppress
@@ -238,8 +238,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"({min(ratios):.2f}–{max(ratios):.2f} times as large)"
         )
         simulated.append(
-            f"{at} {kept} of all {len(rows)} networks; {kept_trusted} of the "
-            f"{len(trusted)} whose expansion is trustworthy"
+            f"{at} {kept} of {len(rows)} networks ({kept_trusted} of {len(trusted)} if the "
+            "expansion passes its checks)"
         )
         random.append(f"{at} {drawn.mean():+.1e} ± {drawn.std():.1e}")
     return [

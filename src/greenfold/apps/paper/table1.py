@@ -225,8 +225,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         "The paper does not state which zero point it subtracts. The zero point "
         f"{numbers['centres'][nearest]} comes closest to both of its accuracies, within "
         f"{away[nearest]:.1f} percentage points; the next best comes within "
-        f"{sorted(away.values())[1]:.1f}. This probably explains most of the difference, "
-        "but not all of it.",
+        f"{sorted(away.values())[1]:.1f}. The choice of the zero point probably explains "
+        "most of the difference from the paper, but not all of it.",
         "κ of the non-linear minus κ of the linear optimum: "
         f"{gain['mean']:+.4f} ± {gain['s.d.']:.4f}",
         f"Separability ‖μ‖²/√(μᵀψμ): {numbers['separability']:.2f} (paper: 2.6)",
