@@ -562,7 +562,7 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
 
 
 def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
-    """Draw one dot per seed, a bar at the mean, and each bound as a tick."""
+    """Draw one mark per seed, a bar at the mean, and a cross at each bound."""
     bound = "bound" if column == "kappa" else f"{column}_bound"
     for place, kind in enumerate(kinds):
         own = [row for row in rows if row["architecture"] == kind]
@@ -575,11 +575,12 @@ def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
                 continue
             y, label = np.full(len(values), place + shift), None if place else label
             at.plot(values, y, mark, color=colour, ms=4, alpha=0.6, label=label)
-            at.plot([values.mean()] * 2, place + shift + np.array([-0.16, 0.16]), c=colour)
+            how = {"color": colour, "ms": 14, "mew": 1.6, "label": label and f"{label}, mean"}
+            at.plot(values.mean(), place + shift, "|", **how)
         bounds = [row[bound] for row in own if row.get(bound) is not None]
         label = "upper bound" if place == 0 and bounds else None
         y = np.full(len(bounds), place + 0.17)
-        at.plot(bounds, y, "|", color=BOUND, ms=9, zorder=1.5, label=label)
+        at.plot(bounds, y, "x", color=BOUND, ms=4, mew=0.9, zorder=3, label=label)
 
 
 def margin_map(name: str, rows: Sequence[Row]) -> Any:
