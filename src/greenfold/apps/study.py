@@ -575,7 +575,8 @@ def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
                 continue
             y, label = np.full(len(values), place + shift), None if place else label
             at.plot(values, y, mark, color=colour, ms=4, alpha=0.6, label=label)
-            how = {"color": colour, "ms": 14, "mew": 1.6, "label": label and f"{label}, mean"}
+            mean = label and f"{label}, mean"
+            how = {"color": colour, "ms": 14, "mew": 1.6, "label": mean}
             at.plot(values.mean(), place + shift, "|", **how)
         bounds = [row[bound] for row in own if row.get(bound) is not None]
         label = "upper bound" if place == 0 and bounds else None

@@ -10,7 +10,7 @@ make t_j + ηP_j positive, and every R with uᵀRu ≥ −ρ on the allowed inpu
     \begin{aligned}
     \sum_j\kappa_j\le{}&\tfrac{1}{2}\sum_j\eta\,a_j^{\mathsf T}\psi_j a_j
     +\tfrac{1}{2}\sum_j t_j+\tfrac{1}{2}\rho\\
-    &+\,\tfrac{1}{2}\lambda_{\max}\Bigl(R
+    &+\tfrac{1}{2}\lambda_{\max}\Bigl(R
     +\sum_j G(d_j)^{\mathsf T}(t_j+\eta P_j)^{-1}G(d_j)\Bigr).
     \end{aligned}
 
