@@ -332,7 +332,10 @@ def test_the_benchmarks_page_begins_with_what_was_recorded():
     swept = record("_sweep/comparison.json")
     rank = dict(zip(swept["estimators"], swept["mean_rank"], strict=True))
     mean = dict(zip(swept["estimators"], swept["mean_accuracy"], strict=True))
-    true = per_network("saturation", "biased tanh, ‖μ‖ = 0.19: κ of")
+    true, far = (
+        per_network("saturation", f"biased tanh, ‖μ‖ = {at}: κ of") for at in ("0.19", "1")
+    )
+    noisy = [value("forecast", f"{s}, N = {size}, noise 5 %") for s, size in SYSTEMS]
     mini = [value("pooled", f"{s}, against MiniROCKET") for s in (ECG, LONG)]
     for claim in (
         f"raises κ from {drawn:.3f} to {solved:.3f}",
@@ -347,6 +350,8 @@ def test_the_benchmarks_page_begins_with_what_was_recorded():
         f"{rank['PooledReservoirClassifier']:.2f}, and HC2 has the best, "
         f"{rank['HC2 (published)']:.2f}",
         f"you get {true.min():.1f} to {true.max():.1f} times the κ",
+        f"For ‖μ‖ = 1, the factor is {far.min():.1f} to {far.max():.1f}",
+        f"valid only {100 * min(noisy) - 100:.0f} to {100 * max(noisy) - 100:.0f} % longer",
         f"on the 14 UCR data sets is {mean['ReservoirClassifier']:.3f}, compared with "
         f"{mean['ROCKET (published)']:.3f} for ROCKET",
         f"takes {mini[0]:.1f} times as long on ECG5000 and {mini[1]:.1f} times as long on",

@@ -2,14 +2,14 @@
 
 (a) Soft margin against readout time for one network and one pair of classes, with the best
 readout at each time. Solid lines are theory, dashed lines are simulations. Each diamond
-shows the *u* that is best at its readout time. The thin grey line is half the difference
-between the class means of the stimuli. (b) Soft margin averaged over 250 pairs of classes,
-for 250 random projections *u* (mean and standard deviation) and for *u* solved for each
-marked readout time. (c) How much the solved *u* of (b) uses each mode of the network, at
-two readout times. Each mark is one mode, averaged over the pairs of classes; each bar is
-the mean over the modes in a bin. (d) Soft margin as *u* is rotated away from the solved *u*
-in random planes (thin lines) and on average (thick lines). The readout is either
-re-optimised or held fixed.
+shows κ for the *u* that is best at its readout time. The thin grey line is half the
+difference between the class means of the stimuli. (b) Soft margin averaged over 250 pairs
+of classes, for 250 random projections *u* (mean and standard deviation) and for *u* solved
+for each marked readout time. (c) How much the solved *u* of (b) uses each mode of the
+network, at two readout times. Each mark is one mode, averaged over the pairs of classes;
+each bar is the mean over the modes in a bin. (d) Soft margin as *u* is rotated away from
+the solved *u* in random planes (thin lines) and on average (thick lines). The readout is
+either re-optimised or held fixed.
 """
 
 import importlib.util

@@ -238,8 +238,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"({min(ratios):.2f}–{max(ratios):.2f} times as large)"
         )
         simulated.append(
-            f"{at} {kept} of {len(rows)} networks ({kept_trusted} of {len(trusted)} if the "
-            "expansion passes its checks)"
+            f"{at} {kept} of {len(rows)} networks (of the networks whose expansion passes "
+            f"its checks, {kept_trusted} of {len(trusted)})"
         )
         random.append(f"{at} {drawn.mean():+.1e} ± {drawn.std():.1e}")
     return [
