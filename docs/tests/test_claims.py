@@ -88,6 +88,7 @@ def reproduced() -> list[str]:
         for strength in (0.0,)
     }  # fmt: skip
     assert gaps[0.0].max() < 1e-6
+    large = [r["gap"] for r in beyond["numbers"]["certificates"] if r["strength"]]
     at = noises.index(0.1)
     n = len(gaps[0.0])
     return [
@@ -96,6 +97,8 @@ def reproduced() -> list[str]:
         f"| accuracy, readout noise 0.1 | {drawn[at]:.1f} % | **{solved[at]:.1f} %** |",
         f"| accuracy without noise | {drawn[0]:.1f} % | {solved[0]:.1f} % |",
         f"below 1e-6 in all {n} networks.",
+        f"With 100 neurons, {np.less_equal(large, 1e-3).sum()} of {len(large)} are proven "
+        f"to within 0.1 %; the largest gap is {100 * max(large):.1f} %.",
     ]
 
 
