@@ -14,7 +14,7 @@ class SoftMargin(NamedTuple):
     """A Gaussian soft margin κ = separation − variance."""
 
     value: float
-    #: v·M, the mean distance of the states from the decision plane.
+    #: v·M, the mean signed distance of the states from the decision plane.
     separation: float
     #: (η/2) vᵀΣv, the penalty on the spread of the states along v.
     variance: float
