@@ -71,8 +71,8 @@ def margin(sheet: Sheet) -> None:
         name = "mean in the paper" if kind == "random" else None
         axes.axhline(mean, color=INK, ls=":", lw=1, label=name)
     axes.set(xlabel="network", ylabel="soft margin κ", xticks=[1, 5, 10, 15, 20])
-    axes.set(ylim=(0, 0.68 if sheet.is_narrow else 0.58))
-    axes.legend(ncols=2 if sheet.is_narrow else 3, loc="upper left")
+    axes.set(ylim=(0, 0.74 if sheet.is_narrow else 0.58))
+    axes.legend(ncols=1 if sheet.is_narrow else 3, loc="upper left")
     axes.grid(visible=False, axis="x")
 
 

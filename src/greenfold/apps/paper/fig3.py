@@ -193,7 +193,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
 def _draw_margins(axes: Any, found: list[dict]) -> None:
     import matplotlib as mpl
 
-    hues = mpl.colormaps["viridis"](np.linspace(0.25, 0.9, len(found)))
+    hues = mpl.colormaps["viridis"](np.linspace(0.4, 0.9, len(found)))
     for one, hue in zip(found, hues, strict=True):
         drawn = (one["random_linear"], one["random_nonlinear"])
         axes.plot(*drawn, "*", color=hue, ms=5, alpha=0.55)

@@ -164,7 +164,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
     ):
         axes.axvline(0, color="k", lw=0.8, ls=":")
         axes.set_ylim(0, 1.32 * axes.dataLim.ymax)
-        look.panel(axes, name, title, x, "density (1/a.u.)", "upper center", ncols=2)
+        place = "upper center" if axes is a else "upper left"  # clear of the line at zero
+        look.panel(axes, name, title, x, "density (1/a.u.)", place, ncols=2)
     both = (numbers["random"], optimised)
     filled = [found[key] for found in both for key in ("plus", "minus")]
     used = np.flatnonzero(np.sum(filled, axis=0) > 1e-3)
