@@ -92,7 +92,7 @@ _PICTURES = {
 #: Captions of the figures of a study, by the end of their names.
 _STUDY = {
     "_architectures": "Soft margin and memory capacity of each architecture. Each mark is "
-    "one network, and the bar of the same colour is the mean over the networks. A grey "
+    "one network, and the bar of the same colour is the mean over the networks. A "
     "cross is the upper bound of a network; it lies on the mark if the optimum reaches it.",
     "_map": "Random networks with different spectral radius g, time constant τ and number "
     "of neurons N. The upper row shows the certified κ\\*, the lower row the ratio of κ\\* "

@@ -51,7 +51,6 @@ left.set(
     xticks=levels,
     xlabel="intensity of the noise",
     ylabel="soft margin κ",
-    ylim=(0, None),
 )
 left.legend(loc="lower left", fontsize=7.5)
 for place, found in enumerate((without, solved)):

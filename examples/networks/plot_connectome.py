@@ -48,7 +48,7 @@ drive = left.scatter(
     *place.T,
     130 * np.abs(everywhere.u) / most + 4,
     everywhere.u,
-    cmap="RdBu_r",
+    cmap="coolwarm",
     ec="black",
     lw=0.9,
     zorder=2,

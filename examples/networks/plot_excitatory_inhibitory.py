@@ -43,7 +43,7 @@ for column, strength in enumerate(strengths):
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3))
 weights = np.asarray(circuit.weights)
 shown = np.where(weights == 0, np.nan, weights)  # no colour where there is no connection
-image = left.imshow(shown, cmap="RdBu_r", vmin=-2, vmax=2)
+image = left.imshow(shown, cmap="coolwarm", vmin=-2, vmax=2)
 figure.colorbar(image, ax=left, label="weight", shrink=0.8)
 n_excitatory = int((weights > 0).any(0).sum())
 left.axvline(n_excitatory - 0.5, color="black", lw=1)
@@ -53,7 +53,7 @@ left.set(
 left.set(title="one sign per column")
 left.grid(visible=False)
 for order, mark in zip(range(3), ("s--", "o-", "^:"), strict=True):
-    right.loglog(strengths, errors[order], "C0" + mark, label=f"order {order}")
+    right.loglog(strengths, errors[order], "C4" + mark, label=f"order {order}")
 right.set(xlabel="strength of the input", ylabel="relative error of the states")
 right.set(title="error of the expansion")
 right.legend()

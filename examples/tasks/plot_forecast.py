@@ -36,7 +36,7 @@ for axes, (name, model), colour in zip(panels, models.items(), ("C1", "C0"), str
     valid = valid_steps(made, truth, series.std(0)) / lyapunov
     axes.plot(time, truth[:, 0], "0.6", lw=3, label="truth")
     axes.plot(time, made[:, 0], colour, lw=1.2, label=f"{name} input weights")
-    axes.axvline(valid, color="0.3", ls=":", lw=1)
+    axes.axvline(valid, ymax=0.8, color="0.3", ls=":", lw=1)
     text = f"valid for {valid:.1f} Lyapunov times"
     axes.text(valid - 0.1, -23, text, ha="right", size=8)
     axes.set(ylabel="x", ylim=(-25, 32))
