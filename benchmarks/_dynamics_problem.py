@@ -9,7 +9,7 @@ import numpy as np
 
 from greenfold.dynamics.steppers import ExponentialStep, NonlinearPart, exponential_step
 from greenfold.networks.gains import Gain
-from greenfold.unfolding.propagators import Plan, make_plan
+from greenfold.unfolding.propagators import StepPlan, make_plan
 from greenfold.unfolding.walk import Walk
 
 TAU, G, DURATION = 0.25, 0.9, 10.0
@@ -56,7 +56,7 @@ class Setting:
     X: np.ndarray
     u: np.ndarray
     cotangent: np.ndarray
-    plan: Plan
+    plan: StepPlan
 
     @property
     def dt(self) -> float:
@@ -67,7 +67,7 @@ class Setting:
         step = self.plan.step
         assert isinstance(step, ExponentialStep)
         counted = Counted(step)
-        plan = Plan(counted, self.plan.n_sub, self.plan.weights)
+        plan = StepPlan(counted, self.plan.n_sub, self.plan.weights)
         gradient(plan, X, self.u, cotangent)
         rows = counted.count.advanced + counted.count.retreated
         return step.n_products * rows, rows / counted.count.calls
@@ -90,7 +90,7 @@ def setting(n_neurons: int, n_cases: int, n_steps: int, n_sub: int = 1) -> Setti
     return Setting(weights, walk, u, rng.standard_normal((n_cases, n_neurons)), plan)
 
 
-def gradient(plan: Plan, X: Any, u: np.ndarray, cotangent: Any) -> Any:
+def gradient(plan: StepPlan, X: Any, u: np.ndarray, cotangent: Any) -> Any:
     """States and the pullback of a cotangent: the cost of one step of an ascent."""
     walk = Walk(plan, X, u, keep=True)
     _ = walk.states

@@ -176,14 +176,14 @@ def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """The data sets and the grids of networks of a study."""
 
     datasets: list[str]
     grids: list[Grid]
 
 
-def read_config(path: str | Path) -> Plan:
+def read_config(path: str | Path) -> StudyPlan:
     """Return the plan in a TOML file: ``datasets``, and ``[[grid]]`` with `Grid` keys."""
     try:
         content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
@@ -203,7 +203,7 @@ def read_config(path: str | Path) -> Plan:
         settings = {k: v for k, v in table.items() if k in SETTINGS}
         state = table.get("random_state", 0)
         grids.append(Grid(axes, table.get("random"), settings, state))
-    return Plan(datasets, grids)
+    return StudyPlan(datasets, grids)
 
 
 #: Presets by name. The grids are all architectures with equal N, without noise inside (with
@@ -212,7 +212,7 @@ _ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 
 _RANDOM = {"neurons": [25, 50, 100], "g": [0.3, 0.6, 0.9, 0.97], "seed": [0, 1]}
 _RANDOM["tau"] = [0.05, 0.125, 0.25, 0.5, 1.0]
 _GRIDS = [Grid(_ALIKE, settings={"memory": True}), Grid(_ALIKE | {"inside": 0.03})]
-PRESETS = {"architectures": Plan(["ECG5000:1,2"], [*_GRIDS, Grid(_RANDOM)])}
+PRESETS = {"architectures": StudyPlan(["ECG5000:1,2"], [*_GRIDS, Grid(_RANDOM)])}
 
 
 def study(

@@ -151,10 +151,10 @@ def study(
 
 
 def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
-    from ..apps.study import PRESETS, Plan, read_config
+    from ..apps.study import PRESETS, StudyPlan, read_config
 
     if preset is None and config is None:
-        return Plan([], [networks.grid()])
+        return StudyPlan([], [networks.grid()])
     both = networks != Networks() or (preset is not None and config is not None)
     why = "define the networks; give one of them, and no other network options"
     refuse_if(both, f"--preset and --config {why}")

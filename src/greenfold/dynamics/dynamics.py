@@ -20,7 +20,7 @@ from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
 from ..systems import Divergence
-from ..unfolding.propagators import Plan, make_plan
+from ..unfolding.propagators import StepPlan, make_plan
 from ..unfolding.unfolding import Unfolding, unfold
 from ..unfolding.walk import Walk, checked_cotangent
 from .steppers import make_step
@@ -130,7 +130,7 @@ class Dynamics:
         self._discrete = isinstance(linear.reservoir, EchoStateNetwork)
         #: Steps by their length, shared by all readouts and tolerances; plans by number of
         #: sub-steps.
-        self._steps, self._plans = steps, dict[int, Plan]()
+        self._steps, self._plans = steps, dict[int, StepPlan]()
         return self
 
     def __repr__(self) -> str:
@@ -170,7 +170,7 @@ class Dynamics:
         grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
         return unfold(network, **grid, order=1, readout=self.readout)
 
-    def _plan(self, n_sub: int) -> Plan:
+    def _plan(self, n_sub: int) -> StepPlan:
         """Return the plan with ``n_sub`` sub-steps per step."""
 
         def step(length: float) -> tuple[Any, int]:
@@ -195,7 +195,7 @@ class Dynamics:
 
     def _planned(
         self, X: Any, u: np.ndarray, known: int = 0, n_sub: int | None = None
-    ) -> Plan:
+    ) -> StepPlan:
         """Return the plan with given sub-steps, or one within the tolerance for X and u."""
         if n_sub is not None:
             return self._plan(check.count(n_sub, "n_sub"))
@@ -303,7 +303,7 @@ class Prepared:
 
     def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
         self._dynamics, self._X, self._washout = dynamics, dynamics._stimuli(X), washout
-        self._plan: Plan | None = None
+        self._plan: StepPlan | None = None
 
     @property
     def n_sub(self) -> int | None:
@@ -337,7 +337,7 @@ class Prepared:
         plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
         if self._washout is not None:
             weights = (np.arange(self._dynamics.n_steps) >= self._washout).astype(float)
-            plan = Plan(plan.step, plan.n_sub, weights, start=plan.start, every=True)
+            plan = StepPlan(plan.step, plan.n_sub, weights, start=plan.start, every=True)
         self._plan = plan
         return before == plan.n_sub
 
@@ -367,12 +367,12 @@ def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
 
 
 def plan_substeps(
-    make: Callable[[int], Plan], X: Any, u: np.ndarray, tol: float, *, known: int = 0
+    make: Callable[[int], StepPlan], X: Any, u: np.ndarray, tol: float, *, known: int = 0
 ) -> StepError:
     """Find a number of sub-steps, near the smallest, with an error below ``tol``.
 
-    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` is a number
-    that sufficed at another u: it is kept if it suffices here, and increased otherwise. The
+    ``make`` turns a number of sub-steps into a `StepPlan` on the host. ``known`` is a
+    number that sufficed at another u: it is kept if it suffices here, and increased otherwise. The
     order of the method predicts how many sub-steps are needed, until the measured error
     agrees.
 
@@ -416,7 +416,7 @@ def plan_substeps(
 class _Probe:
     """The measured series on the host in float64, run with any number of sub-steps."""
 
-    def __init__(self, make: Callable[[int], Plan], X: Any, u: np.ndarray) -> None:
+    def __init__(self, make: Callable[[int], StepPlan], X: Any, u: np.ndarray) -> None:
         self.series = tuple(probe_series(X).tolist())
         self._X = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
         self._make, self._u = make, u

@@ -91,7 +91,11 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def _draw(
-        cls, plan: plans.Plan, spectral_radius: Any, max_draws: Any = None, **parts: Any
+        cls,
+        plan: plans.WeightPlan,
+        spectral_radius: Any,
+        max_draws: Any = None,
+        **parts: Any,
     ) -> Self:
         """Return the first stable network of a plan; without max_draws, the first draw."""
         if spectral_radius is not None or max_draws is None:

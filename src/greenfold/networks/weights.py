@@ -1,7 +1,7 @@
 """Weight matrices: random, in a ring or a chain, for delay systems, or from a graph.
 
-The functions check their arguments and return matrices, or a `Plan` that draws them. W_ij
-is the connection from neuron j to neuron i.
+The functions check their arguments and return matrices, or a `WeightPlan` that draws them.
+W_ij is the connection from neuron j to neuron i.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BYTES = 8 * 2**30
 
 
 @dataclass(frozen=True)
-class Plan:
+class WeightPlan:
     """A plan to draw weights whose eigenvalues fill a disc of radius about g."""
 
     make: Callable[[], np.ndarray]
@@ -46,7 +46,7 @@ class Plan:
         return np.repeat(np.asarray(value), self.sizes)
 
 
-def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> Plan:
+def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> WeightPlan:
     """Return a plan for W_ij ~ N(0, g²/N).
 
     If ``connectivity`` is below 1, there are fewer and stronger weights.
@@ -58,7 +58,7 @@ def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> Plan
         spread = g / np.sqrt(n_neurons * share)
         return _thinned(source.standard_normal((n_neurons,) * 2) * spread, share, source)
 
-    return Plan(make, g, (n_neurons,))
+    return WeightPlan(make, g, (n_neurons,))
 
 
 def dale_plan(
@@ -68,7 +68,7 @@ def dale_plan(
     excitatory: float,
     connectivity: float,
     inhibition: float | None,
-) -> Plan:
+) -> WeightPlan:
     """Return a plan for weights that obey Dale's law: each column has one sign.
 
     Excitatory columns come first. Weights are absolute values of normal numbers. The
@@ -98,7 +98,7 @@ def dale_plan(
         radius = float(np.sqrt(weights.var(axis=0).sum()))
         return weights * (g / radius) if radius else weights
 
-    return Plan(make, g, (n_excitatory, n_neurons - n_excitatory))
+    return WeightPlan(make, g, (n_excitatory, n_neurons - n_excitatory))
 
 
 def spatial_plan(
@@ -109,7 +109,7 @@ def spatial_plan(
     connectivity: float,
     positions: Any,
     n_dimensions: int,
-) -> Plan:
+) -> WeightPlan:
     """Return a plan for normal weights between neurons at a distance d.
 
     A connection exists with the probability min(1, c exp(−d / reach)); c is such that the
@@ -151,7 +151,7 @@ def spatial_plan(
         spread = g / np.sqrt(probability.sum(1, keepdims=True))
         return np.where(exists < probability, drawn * spread, 0.0)
 
-    return Plan(make, g, (n_neurons,))
+    return WeightPlan(make, g, (n_neurons,))
 
 
 def _share(connectivity: float) -> float:

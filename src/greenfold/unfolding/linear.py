@@ -18,7 +18,7 @@ from array_api_compat import device
 from scipy.linalg import expm_frechet, schur
 
 from .._base.arrays import like, namespace
-from .propagators import Panel, Plan
+from .propagators import Panel, StepPlan
 
 #: G(d) is formed as a matrix if the powers that it needs stay below this size; otherwise,
 #: it is only applied to vectors.
@@ -35,7 +35,7 @@ class LinearOrder:
     The three maps need the plan on the host. Steps after the readout have no weight.
     """
 
-    def __init__(self, plan: Plan, n_steps: int) -> None:
+    def __init__(self, plan: StepPlan, n_steps: int) -> None:
         self.plan, self.n_steps = plan, n_steps
         self.n_inputs = self.n_outputs = plan.step.n_neurons
         self._xp = namespace(plan.step.E)
@@ -399,7 +399,7 @@ def modal_responses(
     n_steps: int,
     tail: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Return γ (n_steps, n_blocks) of a step E, F (n_blocks,), read as by a `Plan`."""
+    """Return γ (n_steps, n_blocks) of a step E, F (n_blocks,), read as by a `StepPlan`."""
     found = np.zeros((n_steps, len(E)), dtype=complex)
     bar = np.zeros(len(E), dtype=complex)
     if tail is not None:

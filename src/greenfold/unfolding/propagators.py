@@ -78,7 +78,7 @@ class Step(HasArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class StepPlan:
     """Steps of the stimulus, each cut into equal sub-steps, and times of the readout."""
 
     #: One of the ``n_sub`` sub-steps of a whole step.
@@ -123,7 +123,7 @@ class Plan:
             for sub in range(count)
         ]
 
-    def on(self, reference: Any, dtype: Any) -> Plan:
+    def on(self, reference: Any, dtype: Any) -> StepPlan:
         """Return the same plan with its matrices on the device of ``reference``."""
         if isinstance(reference, np.ndarray) and dtype == np.float64:
             return self
@@ -162,7 +162,7 @@ def make_plan(
     time: float | None = None,
     *,
     start: np.ndarray | None = None,
-) -> Plan:
+) -> StepPlan:
     """Make the plan of a readout, given in the form that `plan_readout` returns.
 
     ``make_step`` maps the length of a step to a sub-step and the number of sub-steps.
@@ -170,10 +170,10 @@ def make_plan(
     step, n_sub = make_step(dt)
     if time is None:
         used = int(np.flatnonzero(weights)[-1]) + 1
-        return Plan(step, n_sub, np.asarray(weights, dtype=float)[:used], start=start)
+        return StepPlan(step, n_sub, np.asarray(weights, dtype=float)[:used], start=start)
     whole = int(time // dt)
     tail, n_tail = make_step(time - whole * dt)
-    return Plan(step, n_sub, np.zeros(whole), tail, n_tail, start)
+    return StepPlan(step, n_sub, np.zeros(whole), tail, n_tail, start)
 
 
 def norm_bound(Z: np.ndarray) -> float:

@@ -30,7 +30,7 @@ from .kernel import (
 from .linear import GreensSum, LinearOrder
 from .propagators import (
     Panel,
-    Plan,
+    StepPlan,
     build,
     build_map,
     make_plan,
@@ -197,7 +197,7 @@ class Unfolding(Shown):
         return LinearOrder(self._plan, self.n_steps)
 
     @cached_property
-    def _plan(self) -> Plan:
+    def _plan(self) -> StepPlan:
         whole = replace(self._panel, order=self.order), self._n_panels
 
         def panels(length: float) -> tuple[Panel, int]:

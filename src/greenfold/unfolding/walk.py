@@ -1,6 +1,6 @@
 """Walk through time, for an unfolded or an integrated network.
 
-A `Walk` carries many stimuli forward along a `Plan` of steps, and gradients back, in
+A `Walk` carries many stimuli forward along a `StepPlan` of steps, and gradients back, in
 bounded memory.
 """
 
@@ -29,7 +29,7 @@ from .._base.arrays import (
     zeros,
 )
 from ..systems import Divergence
-from .propagators import Plan
+from .propagators import StepPlan
 
 #: Number of cases carried at a time. With 256 rows, a product is near its peak speed and
 #: its result is still in the cache; 1000 rows of 100 neurons took 1.4 times as long per
@@ -53,7 +53,7 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
 class Batch:
     """A batch of cases on their way along a plan, on the device of X and u."""
 
-    def __init__(self, plan: Plan, X: Any, u: Any) -> None:
+    def __init__(self, plan: StepPlan, X: Any, u: Any) -> None:
         self.plan = plan
         # Make steps contiguous, because they are used one after another.
         used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
@@ -202,7 +202,7 @@ class Walk:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: StepPlan,
         X: Any,
         u: np.ndarray,
         *,
