@@ -372,9 +372,9 @@ def plan_substeps(
     """Find a number of sub-steps, near the smallest, with an error below ``tol``.
 
     ``make`` turns a number of sub-steps into a `StepPlan` on the host. ``known`` is a
-    number that sufficed at another u: it is kept if it suffices here, and increased otherwise. The
-    order of the method predicts how many sub-steps are needed, until the measured error
-    agrees.
+    number that sufficed at another u: it is kept if it suffices here, and increased
+    otherwise. The order of the method predicts how many sub-steps are needed, until the
+    measured error agrees.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from . import weights as plans
 from .gains import KINDS, Gain
 from .resting_state import UnstableError, continuous_resting_state
 
-__all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
+__all__ = ["Eigenmodes", "Gain", "Reservoir", "UnstableError"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -272,7 +272,7 @@ def abscissa(matrix: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class Modes:
+class Eigenmodes:
     """The eigenmodes of the connectivity W, the slowest first.
 
     Use them to inspect a network. W is not normal, so its eigenvectors may be badly
@@ -607,7 +607,7 @@ class Reservoir(Network, kind="reservoir"):
         return slope * self.weights
 
     def mode_matrix(self, connectivity: np.ndarray) -> np.ndarray:
-        """Return the matrix with these `Modes`, for a connectivity of the deviations."""
+        """Return the matrix that has these `Eigenmodes`, from a connectivity."""
         if not isinstance(self.pace, np.ndarray):
             return connectivity
         identity = np.eye(self.n_neurons)
@@ -615,10 +615,10 @@ class Reservoir(Network, kind="reservoir"):
 
     @cached_property
     def spectral_abscissa(self) -> float:
-        """Largest Re λ of the linear connectivity; see `Modes` if time constants differ."""
+        """Largest Re λ of the linear connectivity; see `Eigenmodes` if τ differs."""
         return abscissa(self.mode_matrix(self.linear_weights))
 
-    def modes(self) -> Modes:
+    def modes(self) -> Eigenmodes:
         """Return eigenvalues, left eigenvectors and time constants of the connectivity."""
         eig: Any = linalg.eig
         matrix = self.mode_matrix(self.linear_weights)
@@ -628,7 +628,7 @@ class Reservoir(Network, kind="reservoir"):
         with np.errstate(divide="ignore"):
             constants = self.mean_tau / np.maximum(1 - np.real(eigenvalues), 0)
         # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
-        return Modes(eigenvalues, left.conj().T[order], constants, self.pace)
+        return Eigenmodes(eigenvalues, left.conj().T[order], constants, self.pace)
 
     def linearized_abscissa(self, states: Any) -> np.ndarray:
         """Return the largest Re λ̃ of the connectivity W_ij φ'(y_j) around given states.

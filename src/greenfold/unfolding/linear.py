@@ -225,12 +225,12 @@ class LinearOrder:
         """Propagator Eᵀ and response Fᵀ of a shortened last step."""
         return _repeat(self.plan.tail, self.plan.n_tail)
 
-    def modes(self) -> DenseModes | None:
+    def modes(self) -> DenseNormalModes | None:
         """Return the modes of all Green's functions; None unless the network is normal."""
         return self._modes
 
     @cached_property
-    def _modes(self) -> DenseModes | None:
+    def _modes(self) -> DenseNormalModes | None:
         plan = self.plan
         pairs = [*self.step] if plan.tail is None else [*self.step, *self.tail]
         found = normal_modes([matrix.T for matrix in pairs])
@@ -238,7 +238,9 @@ class LinearOrder:
             return None
         (E, F, *tail), *basis = found
         last = (tail[0], tail[1]) if tail else None
-        return DenseModes(modal_responses(E, F, plan.weights, self.n_steps, last), *basis)
+        return DenseNormalModes(
+            modal_responses(E, F, plan.weights, self.n_steps, last), *basis
+        )
 
     @cached_property
     def _step_powers(self) -> np.ndarray:
@@ -414,7 +416,7 @@ def modal_responses(
 
 
 @dataclass(frozen=True, eq=False)
-class DenseModes:
+class DenseNormalModes:
     """The modes of dense matrices, in an orthogonal basis (N, N) of their blocks."""
 
     responses: np.ndarray
