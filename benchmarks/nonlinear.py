@@ -42,7 +42,7 @@ N_NETWORKS = 20
 
 
 def table_rows() -> list[Row]:
-    """Optimised and random projections, linear against non-linear, on the 25 problems."""
+    """Solved and random projections, linear against non-linear, on the 25 problems."""
     rows, pairs = [], []
     for strength in STRENGTHS:
         found = [solved(seed, strength) for seed in SEEDS]
@@ -158,7 +158,7 @@ def heartbeat_rows() -> list[Row]:
     gains, real = np.array(nonlinear) - linear, source.startswith("ECG5000")
     return [
         Row(
-            f"ECG5000, optimised, mean of {N_NETWORKS} networks",
+            f"ECG5000, solved, mean of {N_NETWORKS} networks",
             1e3 * float(np.mean(nonlinear)),
             "× 1e-3 κ",
             "target 0.384 ± 0.01",

@@ -141,9 +141,9 @@ def _rows(name: str, stimuli: SampleStimuli, found: list[dict[str, Any]]) -> lis
         ("held_out", "κ of the chosen network's u and v on held-out series"),
         ("held_out_optimum", "κ* of the chosen network on held-out series"),
     ):
-        drawn, climbed = mean("random", figure), mean("ascent", figure)
+        drawn, solved = mean("random", figure), mean("ascent", figure)
         better = sum(one["ascent"][figure] > one["random"][figure] for one in found)
-        title = f"{name}: {words}, ascent {climbed:.4f}, best of draws {drawn:.4f}"
+        title = f"{name}: {words}, ascent {solved:.4f}, best of draws {drawn:.4f}"
         detail = {
             "networks_above": f"{better} of {len(found)}",
             "chosen_by": {k: mean(k, "kappa") for k in found[0]},
@@ -152,5 +152,5 @@ def _rows(name: str, stimuli: SampleStimuli, found: list[dict[str, Any]]) -> lis
         if figure == "held_out":
             detail["best_held_out_of_draws"] = mean("random", "best_held_out")
             detail |= {"n_series": stimuli.n_series, "each": found}
-        rows.append(Row(title, climbed / drawn, "×", "> 1", climbed > drawn, detail))
+        rows.append(Row(title, solved / drawn, "×", "> 1", solved > drawn, detail))
     return rows

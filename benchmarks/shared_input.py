@@ -18,7 +18,7 @@ from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
 from ._measure import Report, Row
 
 DATA = ("Plane", "Trace", "CBF", "ECG5000")
-KINDS = ("shared", "optimal", "random")
+KINDS = ("shared", "solved", "random")
 N_NEURONS = 40
 ETA = 10.0
 NOISES = (0.0, 0.1)
@@ -35,7 +35,7 @@ def run(rounds: int) -> Report:
     notes = [
         f"N = {N_NEURONS}, archive's split; margins at η = {ETA:g} of network 0, "
         f"accuracies with η cross-validated, mean of {N_SEEDS} networks",
-        "optimal: one u per class; random: one drawn u for all",
+        "solved: one u per class; random: one random u for all",
     ]
     return Report("shared input: one u for all classes", notes, rows)
 
@@ -51,10 +51,10 @@ def _margins(name: str, X: Any, y: np.ndarray) -> Row:
     bound = fits["shared"].shared_bound_
     assert bound is not None
     detail = {**totals, "bound": bound, "gap": (bound - totals["shared"]) / bound}
-    detail["optimal_bound"] = float(np.sum(fits["optimal"].soft_margin_bound_))
+    detail["solved_bound"] = float(np.sum(fits["solved"].soft_margin_bound_))
     share = 100 * totals["shared"] / bound
     n_classes = len(fits["shared"].classes_)
-    beside = f"one u per class {totals['optimal']:.4f}, random {totals['random']:.4f}"
+    beside = f"one u per class {totals['solved']:.4f}, random {totals['random']:.4f}"
     title = f"{name}, {n_classes} classes: Σκ of the shared u, {totals['shared']:.4f} "
     title += f"({beside}), as a share of its bound"
     return Row(title, share, "%", "", None, detail)
@@ -74,7 +74,7 @@ def _accuracies(name: str, train: Any, test: Any) -> list[Row]:
         }
         means = {kind: float(np.mean(values)) for kind, values in percent.items()}
         detail = {**means, "each": percent}
-        beside = f"one u per class {means['optimal']:.1f}, random {means['random']:.1f}"
+        beside = f"one u per class {means['solved']:.1f}, random {means['random']:.1f}"
         title = f"{name}: accuracy of the shared u, noise {noise:g} ({beside})"
         rows.append(Row(title, means["shared"], "%", "", None, detail))
     return rows

@@ -815,7 +815,7 @@ def memory():
     for name, u in {"solved": "solved", "random": "random", "given": unit(42, 5)}.items():
         one = memory_capacity(linear(), u, delays=[0, 1, 3], n_draws=3, rng=1)
         found[f"{name} capacity"], found[f"{name} total"] = one.capacity, one.total
-        found[f"{name} bound"], found[f"{name} draws"] = one.bound, one.drawn
+        found[f"{name} bound"], found[f"{name} draws"] = one.bound, one.random
         found[f"{name} u"] = sign_of(one.u) * one.u
     return found
 
@@ -916,7 +916,7 @@ def study_of_a_mask():
         "values": sign_of(study.values) * study.values,
         "kappa": study.projections.soft_margin,
         "interval": [study.interval.estimate, study.interval.low, study.interval.high],
-        "drawn": study.drawn,
+        "drawn": study.random,
         "gain": study.gain,
     }
 

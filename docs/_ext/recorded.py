@@ -76,7 +76,7 @@ _WORDS = (
     (r"\bUCR sets\b", "UCR data sets"),
     (r"^sets with", "data sets with"),
     (r"\bthrough the true network\b", "on the simulated network"),
-    (r"\bthrough the node itself\b", "optimised on the simulated node"),
+    (r"\bthrough the node itself\b", "solved on the simulated node"),
     (r"^integrated, ", "simulated network, "),
     (r"^optimize, integrated\b", "optimize, simulated network"),
     (r"\bone figure per\b", "one number per"),

@@ -252,7 +252,7 @@ def test_the_readme_says_what_its_quick_commands_print():
     text = plain("README.md")
     rng = np.random.default_rng(0)
     network = unfold(Reservoir.random(50, tau=2.0, rng=rng), n_steps=60, dt=0.5)
-    drawn = memory_capacity(network, "random", delays=range(1, 11), rng=rng).drawn
+    drawn = memory_capacity(network, "random", delays=range(1, 11), rng=rng).random
     solved = memory_capacity(network, delays=range(1, 11), rng=rng).total
     assert drawn is not None
     assert f"noise 0.1 | {drawn.mean():.2f} | **{solved:.2f}** | `greenfold memory`" in text

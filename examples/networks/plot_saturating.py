@@ -38,7 +38,7 @@ left.legend()
 bars = {
     "best of 5\nrandom u": (drawn, "C1"),
     "linear optimum,\nreadout refitted": (linear, "C0"),
-    "optimised on\nthe network": (exact, "C0"),
+    "solved on\nthe network": (exact, "C0"),
 }
 for name, (best, colour) in bars.items():
     right.bar(

@@ -65,8 +65,8 @@ for panel, (name, best) in zip(panels, found.items(), strict=False):
         ylabel="number of series",
     )
 panels[0].legend(loc="upper left", handlelength=1.2)
-for name, kind, style in (("random", "random", "C1s--"), ("solved", "optimal", "C0o-")):
-    values = [np.mean([accuracy(kind, s, seed) for seed in range(5)]) for s in noises]
+for name, style in (("random", "C1s--"), ("solved", "C0o-")):
+    values = [np.mean([accuracy(name, s, seed) for seed in range(5)]) for s in noises]
     panels[2].plot(noises, values, style, label=f"{name} u")
 panels[2].set(xlabel="readout noise σ", ylabel="test accuracy", title="accuracy")
 panels[2].legend()

@@ -22,7 +22,7 @@ X += 0.25 * rng.standard_normal(X.shape)
 # %%
 # We compare three cases: one random u, one solved u, and one solved u per class. The last
 # one would need five devices or five runs. The figure shows the sum of the soft margins.
-names = {"random": "one random u", "shared": "one solved u", "optimal": "one u per class"}
+names = {"random": "one random u", "shared": "one solved u", "solved": "one u per class"}
 fits = {
     kind: ReservoirClassifier(
         input_projection=kind, n_neurons=20, eta=10, certify=True, random_state=0
@@ -37,7 +37,7 @@ colours = ("C1", "C0", "C0")
 for place, (kind, colour) in enumerate(zip(names, colours, strict=True)):
     left = 0.0
     for margin in fits[kind].soft_margin_:
-        hatch = "//" if kind == "optimal" else None
+        hatch = "//" if kind == "solved" else None
         axes.barh(
             -place, margin, left=left, color=colour, ec="white", alpha=0.85, hatch=hatch
         )

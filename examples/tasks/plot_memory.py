@@ -19,7 +19,7 @@ network = unfold(Reservoir.random(30, tau=2.0, rng=0), n_steps=40, dt=0.5)
 delays = np.arange(1, 11)
 drawn = memory_capacity(network, "random", delays=delays, rng=7)
 solved = memory_capacity(network, delays=delays)
-print(f"random {drawn.drawn.mean():.2f} on average, best of ten {drawn.total:.2f}")
+print(f"random {drawn.random.mean():.2f} on average, best of ten {drawn.total:.2f}")
 print(f"solved {solved.total:.2f}, upper bound {solved.bound:.2f}")
 
 # %%

@@ -120,7 +120,7 @@ def test_a_study_on_a_subset_with_noise(recorded, stimuli):
     study = study_mask(recorded, stimuli, device=device, n_draws=3, n_replicates=10, rng=0)
     np.testing.assert_array_equal(np.abs(study.values[DRIVEN]), 1)
     assert not np.delete(study.values, DRIVEN).any()
-    assert study.drawn.max() <= study.projections.soft_margin * (1 + 1e-9)
+    assert study.random.max() <= study.projections.soft_margin * (1 + 1e-9)
     assert study.interval.low < study.projections.soft_margin
     # Noise of one size on what is read takes (η/2)σ² from every κ, and moves nothing.
     louder = replace(device, readout_noise=0.1)

@@ -266,19 +266,19 @@ class MaskStudy(Shown):
         The mask in the units of the device: ±1 for signs, the given levels, or u itself.
     interval : MarginInterval
         Interval of the κ to expect on the device.
-    drawn : ndarray (n_draws,)
+    random : ndarray (n_draws,)
         κ of random masks of the same kind, each with its optimal readout.
     """
 
     projections: Projections
     values: np.ndarray
     interval: MarginInterval
-    drawn: np.ndarray
+    random: np.ndarray
 
     @property
     def random_margin(self) -> float:
         """Return the mean κ of the random masks."""
-        return float(self.drawn.mean())
+        return float(self.random.mean())
 
     @property
     def gain(self) -> float | None:

@@ -26,11 +26,11 @@ class MemoryCapacity(Shown):
         Share of the variance of the input ``delays`` steps ago that the readout recovers,
         with noise; ``total`` is the sum.
     bound : float or None
-        Largest total that any u could reach; None if u was given or drawn.
+        Largest total that any u could reach; None if u was given or random.
     u : ndarray
-        The input projection; the best one if several were drawn.
-    drawn : ndarray or None
-        Totals of the drawn input projections.
+        The input projection; the best one of several random ones.
+    random : ndarray or None
+        Totals of the random input projections.
     """
 
     delays: np.ndarray
@@ -38,12 +38,12 @@ class MemoryCapacity(Shown):
     total: float
     bound: float | None
     u: np.ndarray
-    drawn: np.ndarray | None = None
+    random: np.ndarray | None = None
 
     def _facts(self) -> dict[str, Any]:
         facts = {"total": self.total, "bound": self.bound, "delays": len(self.delays)}
-        if self.drawn is not None:
-            facts |= {"mean": float(self.drawn.mean()), "draws": len(self.drawn)}
+        if self.random is not None:
+            facts |= {"mean": float(self.random.mean()), "draws": len(self.random)}
         return facts
 
 
@@ -64,7 +64,7 @@ def memory_capacity(
     system : System
         A linear system; its ``n_steps`` limits how far back it can look.
     u : "solved", "random" or array_like (n_inputs,)
-        The input projection: solved for all ``delays`` together, drawn, or given.
+        The input projection: solved for all ``delays`` together, random, or given.
     delays : array_like of int, optional
         Delays in steps, 0 for the last step; by default, all that the system sees.
     device : Device, optional
@@ -82,7 +82,7 @@ def memory_capacity(
     >>> network = unfold(Reservoir.random(12, tau=2.0, rng=0), n_steps=20, dt=0.5)
     >>> solved = memory_capacity(network, delays=range(1, 5))
     >>> drawn = memory_capacity(network, "random", delays=range(1, 5), rng=1)
-    >>> bool(solved.total > drawn.drawn.max())
+    >>> bool(solved.total > drawn.random.max())
     True
     """
     linear = getattr(system, "is_linear", False)
@@ -99,7 +99,7 @@ def memory_capacity(
     chosen = replace(device, readout_noise=None)
     known = not isinstance(u, str) or u in ("solved", "random")
     check.must(known, "u", "be 'solved', 'random' or an array", repr(u))
-    drawn = None
+    totals = None
     if isinstance(u, str) and u == "random":
         generator = check.generator(rng, beside=True)
         part = chosen.part_of(system) or Restricted(system)
@@ -108,9 +108,9 @@ def memory_capacity(
             given = part.whole_input(generator.standard_normal(part.n_inputs))
             found.append(optimize(system, task, device=chosen, u=given))
         best = max(found, key=lambda one: one.gain)
-        drawn = np.array([one.gain for one in found])
+        totals = np.array([one.gain for one in found])
     else:
         given = None if isinstance(u, str) else u
         best = optimize(system, task, device=chosen, u=given, rng=rng)
         best.raise_if_interrupted()
-    return MemoryCapacity(steps, best.r2, best.gain, best.upper_bound, best.u, drawn)
+    return MemoryCapacity(steps, best.r2, best.gain, best.upper_bound, best.u, totals)

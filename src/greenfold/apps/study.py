@@ -445,7 +445,7 @@ def judge(
         bound = solved.upper_bound
         found["memory"] = solved.gain
         found["memory_bound"] = float(np.nan if bound is None else bound)
-        found["memory_random"] = float(capacity.drawn.mean())
+        found["memory_random"] = float(capacity.random.mean())
     return {**found, "seconds": time.perf_counter() - started}
 
 

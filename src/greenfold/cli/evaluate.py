@@ -113,7 +113,7 @@ def compare(
         (first,) = comparison.compare(task, [("random", 0)], **how, **plain)
         spread, todo = comparison.random_spread(first, task, seed=seed), iter(weights)
         how |= {"on_fit": lambda text: step(f"fitting {text}", next(todo))}
-        variants = [(u, k) for k in orders for u in (spread.median, "optimal")]
+        variants = [(u, k) for k in orders for u in (spread.median, "solved")]
         rows = comparison.compare(task, variants, parameters=parameters, **how)
         notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
         if pooled:

@@ -25,7 +25,7 @@ def fit(
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
     holdout: float = options.holdout(0.0, least=0),
-    projection: Literal["optimal", "shared", "random"] = opt("optimal", "Network"),
+    projection: Literal["solved", "shared", "random"] = opt("solved", "Network"),
     order: Any = opt("0", "Network", read=options.ORDER),
     network: Classifier = Classifier(),
     certify: bool = opt(False, "Network"),
@@ -44,7 +44,7 @@ def fit(
     model : Write the model to this file.
     classifier : margin solves for u and v and reads the network once, for aligned series;
         pooled reads the network at every step, for series that are not aligned.
-    projection : Input projection u: optimal (solved for each class), shared (one u solved
+    projection : Input projection u: solved (for each class), shared (one u solved
         for all classes) or random.
     order : 0 for the linear network, 1 for the paper's first order in α, or 'exact' to
         integrate the network.
@@ -84,7 +84,7 @@ def fit(
         if report:
             step("comparing for the report", 2 * weight)
             # The page compares random and solved u, both at the η of the fit.
-            other = "optimal" if projection == "random" else "random"
+            other = "solved" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             twin = comparison.compare(task, [(other, order)], **how)
             shown = comparison.share_bounds([*twin, row])

@@ -218,8 +218,8 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
         "κ as estimated": f"{best.soft_margin:.5g}",
         "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
         f"reaches {share} of it",
-        "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
-        f"({len(study.drawn)} drawn)",
+        "κ of a random mask": f"{study.random_margin:.5g} ± "
+        f"{float(study.random.std()):.2g} ({len(study.random)} draws)",
         "expected gain": "none within the interval"
         if study.gain is None
         else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
@@ -262,7 +262,7 @@ def _record(study: Any, device: Any, stimuli: Any) -> dict[str, Any]:
             **pick(interval, "low", "high", "level", "optimism"),
         },
         "noise_cost": best.noise_cost,
-        "random": {"mean": study.random_margin, "soft_margins": study.drawn},
+        "random": {"mean": study.random_margin, "soft_margins": study.random},
         "gain": study.gain,
         "mask": study.values,
         "readout": best.v,

@@ -76,7 +76,7 @@ def memory(
         drawn = memory_capacity(system, "random", n_draws=draws, rng=rng, **task)
         step("solving for the projection")
         solved = memory_capacity(system, rng=rng, **task)
-    totals: Any = drawn.drawn
+    totals: Any = drawn.random
     best = {"best": drawn.total, "totals": totals, "capacity_of_best": drawn.capacity}
     record = {
         "neurons": reservoir.n_neurons,

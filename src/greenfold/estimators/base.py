@@ -74,7 +74,7 @@ CLASS_WEIGHT = [None, StrOptions({"balanced"}), dict]
 #: Constraints on the parameters of a network with an input projection.
 NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     "input_projection": [
-        StrOptions({"optimal", "random"}),
+        StrOptions({"solved", "random"}),
         FiniteArray("an array (n_neurons,) or (n_neurons, n_channels)", 1, 2),
     ],
     "n_neurons": [COUNT],

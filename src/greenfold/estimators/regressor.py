@@ -44,8 +44,8 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
 
     Parameters
     ----------
-    input_projection : {"optimal", "random"} or array_like, default "optimal"
-        "optimal" solves for u and "random" draws it. An array (n_neurons,) or (n_neurons,
+    input_projection : {"solved", "random"} or array_like, default "solved"
+        "solved" solves for u and "random" draws it. An array (n_neurons,) or (n_neurons,
         n_channels) is used as u, scaled to unit norm.
     n_neurons, g, tau, duration, reservoir
         As in `ReservoirClassifier`; the network is used at linear order.
@@ -95,7 +95,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     def __init__(
         self,
         *,
-        input_projection: Any = "optimal",
+        input_projection: Any = "solved",
         n_neurons: int = 100,
         g: float = 0.9,
         tau: float = 0.25,

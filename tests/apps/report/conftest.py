@@ -9,7 +9,7 @@ from greenfold.apps.report import Split, compare
 from greenfold.datasets import synthetic_heartbeats
 
 SETTINGS = {"n_neurons": 20, "eta": 2.0, "alpha": 0.02, "certify": True}
-FOUR = [("random", 0), ("optimal", 0), ("random", 1), ("optimal", 1)]
+FOUR = [("random", 0), ("solved", 0), ("random", 1), ("solved", 1)]
 
 
 @pytest.fixture(scope="session")

@@ -134,7 +134,7 @@ def page(tmp_path_factory) -> Path:
     names = np.where(y > 0, "normal", "<script>alert(1)</script> & " + "long name " * 20)
     task = Split("<b>Beats</b>", X[:40], names[:40], X[40:], names[40:], "Synthetic.")
     settings = {"n_neurons": 12, "eta": 2.0, "alpha": 0.02}
-    variants = [("random", 0), ("optimal", 0), ("random", 1), ("optimal", 1)]
+    variants = [("random", 0), ("solved", 0), ("random", 1), ("solved", 1)]
     rows = compare(task, variants, parameters=settings)
     return write_report(tmp_path_factory.mktemp("page") / "page.html", task, rows)
 

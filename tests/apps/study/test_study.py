@@ -102,7 +102,7 @@ def test_a_row_is_what_the_library_finds(archive):
     assert rows[0.0]["memory_random"] < rows[0.0]["memory"]
     # The stream of the network itself would give rows of its weights for u.
     system = unfold(network, n_steps=40, dt=10 / 40)
-    same = memory_capacity(system, "random", n_draws=3, rng=0).drawn
+    same = memory_capacity(system, "random", n_draws=3, rng=0).random
     assert same is not None
     assert abs(rows[0.0]["memory_random"] - same.mean()) > 1e-9
 

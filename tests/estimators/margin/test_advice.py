@@ -113,11 +113,11 @@ def printed(eta: float, scores: EtaChoice | None) -> str:
 
 
 def test_a_wide_gap_is_printed_with_what_to_do():
-    def row(gap: float, certify: bool, optimised: bool = True, proven: bool = False):
+    def row(gap: float, certify: bool, solved: bool = True, proven: bool = False):
         return SimpleNamespace(
             gap=gap,
             proven=proven,
-            is_solved=optimised,
+            is_solved=solved,
             classifier=SimpleNamespace(certify=certify),
         )
 
@@ -126,7 +126,7 @@ def test_a_wide_gap_is_printed_with_what_to_do():
     assert "--eta" in fit._proof(row(0.995, True))
     assert "--certify" not in fit._proof(row(0.995, True))
     assert fit._proof(row(0.02, False)) == "gap 2.0%"
-    assert fit._proof(row(0.7, False, optimised=False)) == "gap 70.0%"
+    assert fit._proof(row(0.7, False, solved=False)) == "gap 70.0%"
 
 
 def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):

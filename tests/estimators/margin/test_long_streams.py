@@ -90,7 +90,7 @@ def test_an_automatic_time_constant_is_chosen_again(beats):
     np.testing.assert_allclose(stream.decision_function(X_test), z, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("projection", ["optimal", "random"])
+@pytest.mark.parametrize("projection", ["solved", "random"])
 @pytest.mark.parametrize("size", [1000, 60], ids=["whole sample", "bounded sample"])
 def test_goes_on_after_a_file(beats, tmp_path, monkeypatch, size, projection):
     X, y, X_test, _ = beats

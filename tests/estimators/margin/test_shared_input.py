@@ -136,7 +136,7 @@ def test_rows_of_a_comparison(three):
     task = Split("bumps", X, y)
     settings = {"n_neurons": 20, "eta": 10.0, "certify": True}
     rows = comparison.compare(
-        task, [("random", 0), ("optimal", 0), ("shared", 0)], parameters=settings
+        task, [("random", 0), ("solved", 0), ("shared", 0)], parameters=settings
     )
     drawn, own, one = comparison.share_bounds(rows)
     assert one.projection == "shared"

@@ -15,8 +15,6 @@ PROVEN = 1e-3  # an optimum counts as proven up to this relative distance from t
 #: Noise with which to test a fit without noise, and the accuracy that the fit may lose.
 PROBE, FRAGILE = 0.1, 0.1
 
-PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
-
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -116,7 +114,7 @@ def measure(
         bound=bound,
         seconds=seconds,
         order=order if isinstance(order, str) else int(order),
-        projection=PROJECTIONS[given if isinstance(given, str) else "random"],
+        projection=given if isinstance(given, str) else "random",
         soft_margin=float(np.mean(classifier.soft_margin_)),
     )
 
@@ -160,7 +158,7 @@ def compare(
     for projection, order in variants:
         if on_fit:
             kind = projection if isinstance(projection, str) else "random"
-            on_fit(f"{PROJECTIONS[kind]} u, order {order}")
+            on_fit(f"{kind} u, order {order}")
         settings: dict[str, Any] = {**(parameters or {}), "order": order}
         settings |= {"input_projection": projection, "random_state": seed}
         begun = time.perf_counter()

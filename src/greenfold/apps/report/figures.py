@@ -474,13 +474,13 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
 
 def mask_margins(study: MaskStudy) -> Picture:
     """Draw κ of random masks, of the solved mask, and the bound."""
-    best, interval, n_drawn = study.projections, study.interval, len(study.drawn)
+    best, interval, n_drawn = study.projections, study.interval, len(study.random)
     blue, middle = CODES[SOLVED], interval.estimate
     with drawing("margins", "Soft margin", "soft margin κ", height=2.0) as made:
         ax = made.axes
         # Spread the points over the height, so that equal points do not overlap.
         heights = 0.3 * (np.linspace(-1, 1, n_drawn) if n_drawn > 1 else 0)
-        ax.plot(study.drawn, heights, ".", color=CODES[RANDOM], alpha=0.7)
+        ax.plot(study.random, heights, ".", color=CODES[RANDOM], alpha=0.7)
         drawn = f"{n_drawn} random masks; line: their mean"
         made.line([study.random_margin] * 2, [-0.4, 0.4], RANDOM, label=drawn)
         made.add_key(f"solved mask with its {interval.level:.0%} interval", SOLVED)

@@ -94,7 +94,7 @@ def write_report(
     >>> X, y = synthetic_heartbeats(80, n_steps=30, rng=0)
     >>> task = Split("synthetic heartbeats", X[:40], y[:40], X[40:], y[40:])
     >>> settings = {"n_neurons": 20, "eta": 10.0}
-    >>> rows = compare(task, [("random", 0), ("optimal", 0)], parameters=settings)
+    >>> rows = compare(task, [("random", 0), ("solved", 0)], parameters=settings)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = write_report(pathlib.Path(folder, "page.html"), task, rows)
     ...     page.stat().st_size > 10_000

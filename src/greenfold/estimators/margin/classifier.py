@@ -321,8 +321,8 @@ class ReservoirClassifier(
 
     Parameters
     ----------
-    input_projection : {"optimal", "shared", "random"} or array_like, default "optimal"
-        "optimal" solves for u, with one u per class if there are more than two classes.
+    input_projection : {"solved", "shared", "random"} or array_like, default "solved"
+        "solved" solves for u, with one u per class if there are more than two classes.
         "shared" solves for a single u, for devices with one mask (order 0); it maximises
         the sum of the soft margins of all classes. "random" draws u, as is usual in
         reservoir computing. An array (n_neurons,) or (n_neurons, n_channels) is used as u,
@@ -465,7 +465,7 @@ class ReservoirClassifier(
     def __init__(
         self,
         *,
-        input_projection: Any = "optimal",
+        input_projection: Any = "solved",
         order: int | str = 0,
         alpha: float = 0.05,
         n_neurons: int = 100,
@@ -506,7 +506,7 @@ class ReservoirClassifier(
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.order and self._shares:
-            wanted = "'optimal', 'random' or an array beyond order 0, because a shared "
+            wanted = "'solved', 'random' or an array beyond order 0, because a shared "
             wanted += "input projection can be solved only in the linear network"
             self._refuse("input_projection", wanted)
         wish, last = self.readout, self.duration * (1 + 1e-12)

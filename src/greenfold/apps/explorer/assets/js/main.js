@@ -189,15 +189,11 @@ function fillChoices() {
   byId("set-note").textContent = said.filter(Boolean).join(" ");
   const proven = Boolean(grid.solved);
   document.body.classList.toggle("unproven", !proven);
-  for (const one of document.querySelectorAll(".solved-word")) {
-    one.textContent = proven ? "solved" : "climbed";
-  }
-  byId("solve").textContent = proven ? "Solve" : "Best climb";
   byId("proof").textContent = proven
     ? "greenfold proved the bound in Python for this network, η and readout time: " +
       "no u and v of unit length have a larger κ. This page computes everything else."
-    : "This page has no bound for this pair. It compares u with the best of three " +
-      "climbs. For a bound, run greenfold explore " +
+    : "This page has no bound for this pair. It solves for u by three ascents and keeps " +
+      "the best. For a bound, run greenfold explore " +
       (set.own ? "on the file." : `with --classes ${a},${b}.`);
 }
 

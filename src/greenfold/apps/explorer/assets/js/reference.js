@@ -1,6 +1,6 @@
 // References for u: the solved pair and its bound, which only Python computes, and fifty
 // random u. For classes or files that Python has not seen, there is no bound; the page
-// then compares u with the best u that it climbs to, and says so.
+// then solves for u by a few ascents, and says so.
 
 import { decode, normals, randomUnit } from "./numbers.js";
 import { evaluate, noiseCurve, readOut } from "./problem.js";
@@ -24,7 +24,7 @@ export function referenceAt(network, comparison, cut, grid, etaIndex, stepIndex)
   const eta = grid.etas[etaIndex];
   const found = grid.solved
     ? fromPython(network, comparison, grid.solved, etaIndex, stepIndex)
-    : climbed(network, comparison, cut, eta);
+    : solvedHere(network, comparison, cut, eta);
   const best = evaluate(network, cut, found.u, eta, found.v);
   const z = readOut(cut.train, best.a, cut.size);
   return {
@@ -57,7 +57,7 @@ function fromPython(network, { set }, solved, etaIndex, stepIndex) {
   };
 }
 
-function climbed(network, comparison, cut, eta) {
+function solvedHere(network, comparison, cut, eta) {
   const size = network.neurons * cut.channels;
   let best = null;
   for (let seed = 1; seed <= STARTS; seed++) {

@@ -11,14 +11,13 @@ export function say({ kappa, accuracy, reference, u }) {
   document.getElementById("share").textContent = kappa > 0 ? percent(kappa / whole) : "κ < 0";
   document.getElementById("share-of").textContent = proven ? "of the proven bound" : "of the best found here";
   const angle = (Math.acos(Math.min(1, Math.abs(dot(u, reference.u)))) * 180) / Math.PI;
-  const name = proven ? "solved" : "climbed";
   const there = angle < 0.05;
   const at = (line) => interpolate(reference.noises, line, state.noise);
   document.getElementById("story").textContent =
-    `${there ? `This is the ${name} u. ` : ""}With readout noise σ = ${shown(state.noise, 2)}, ` +
+    `${there ? "This is the solved u. " : ""}With readout noise σ = ${shown(state.noise, 2)}, ` +
     `${percent(accuracy, 1)} of the ${sets[state.set].judged} series are classified correctly; ` +
     `${percent(at(reference.band[1]), 1)} with a typical random u` +
-    (there ? "." : `, ${percent(at(reference.curve), 1)} with the ${name} u.`);
+    (there ? "." : `, ${percent(at(reference.curve), 1)} with the solved u.`);
   tellLater(document.getElementById("story").textContent);
   document.getElementById("angle").value = state.turning ? state.angle : angle;
   document.getElementById("angle-value").textContent = `${shown(Number(document.getElementById("angle").value))}°`;
