@@ -22,7 +22,7 @@ from .._base.calls import with_few_threads
 from .._base.printing import Shown
 from ..datasets.files import DataError
 from ..systems import MatrixSum
-from ..unfolding.kernel import KnownByMaps
+from ..unfolding.maps import KnownByMaps
 
 #: An output counts as clipped if this share of its samples has its largest or smallest
 #: value. A Gaussian signal of 12 bits has far fewer.

@@ -1,0 +1,66 @@
+"""What follows from the linear maps of a system, for devices and networks of modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import like, namespace
+from .kernel import Kernel
+from .walk import checked_cotangent
+
+
+class KnownByMaps:
+    """A linear system with the methods that follow from its three maps.
+
+    In addition to `greenfold.systems.LinearSystem`, it needs `_carry_back`, the adjoint of
+    Rᵤ.
+    """
+
+    is_linear = True
+    degree = 1
+    n_steps: Any
+    n_inputs: Any
+    n_outputs: Any
+    input_response: Callable[[Any], np.ndarray]
+    readout_response: Callable[[Any], np.ndarray]
+    #: ∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs).
+    _carry_back: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def maps(self) -> Any:
+        """The system itself."""
+        return self
+
+    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
+        X = check.stimuli(X, self.n_steps)
+        return X, check.input_projection(u, self.n_inputs, X.shape[1])
+
+    def states(self, X: Any, u: Any) -> Any:
+        """Return the states at readout, (n_cases, n_outputs), on the device of ``X``."""
+        X, projection = self._inputs(X, u)
+        xp = namespace(X)
+        flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
+        return flat @ like(self.input_response(projection), X)
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
+        X, projection = self._inputs(X, u)
+        flat = check.host_array(X, "X").reshape(X.shape[0], -1)
+        readout = None if v is None else check.readout_vector(v, self.n_outputs)
+        bar = checked_cotangent(cotangent, flat, self.n_outputs, v)
+        if readout is not None:
+            d = (bar @ flat).reshape(projection.shape[1], -1)
+            u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))
+            return u_bar, (flat @ self.input_response(projection)).T @ bar
+        R_bar = (flat.T @ bar).reshape(projection.shape[1], self.n_steps, -1)
+        return self._carry_back(R_bar).reshape(np.shape(u))
+
+    def kernels(self, u: Any, v: Any) -> Kernel:
+        """Return the predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
+        projection = check.input_projection(u, self.n_inputs)
+        readout = check.readout_vector(v, self.n_outputs)
+        return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
