@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from greenfold.estimators.pooled import ReservoirFeatures
-from greenfold.estimators.series import Collection
+from greenfold.estimators.series import SeriesByLength
 
 from ._measure import Report, Row, write_json
 
@@ -55,7 +55,7 @@ def cuda(n_cases: int = 100_000, n_steps: int = 500) -> Report:
         # All features together would take 30 GB; they are computed and summed.
         for first in range(0, n_cases, CHUNK):
             values = X[first : first + CHUNK, None, :]
-            part = Collection([(np.arange(len(values)), values)], len(values), 1)
+            part = SeriesByLength([(np.arange(len(values)), values)], len(values), 1)
             for scale in range(len(made.widths)):
                 sums.add_(made.blocks(part, scale).sum())
 

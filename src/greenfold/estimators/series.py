@@ -1,7 +1,7 @@
 """Functions that read series for estimators: arrays, or lists of series of any length.
 
-`read_values` checks them. `read_series` then aligns them at their ends, or `collect` fills
-gaps and groups them by length.
+`read_values` checks them. `read_aligned` then aligns them at their ends, or
+`group_by_length` fills gaps and groups them by length.
 """
 
 from __future__ import annotations
@@ -245,14 +245,14 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     raise ValueError(f"{problem}; {cure}.")
 
 
-def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
+def read_aligned(estimator: Any, X: Any, *, fitting: bool) -> Series:
     """Return finite series aligned at their ends; parameters are as in `read_values`.
 
     Steps more than ``n_features_in_`` before the end are dropped. If the array is on a GPU,
     networks run there.
     """
     if on_gpu(X):
-        return replace(read_series(estimator, to_host(X), fitting=fitting), place=X[:0])
+        return replace(read_aligned(estimator, to_host(X), fitting=fitting), place=X[:0])
     found = read_values(estimator, X, fitting=fitting)
     n_steps = estimator.n_features_in_
     if not isinstance(found, list) and found.shape[2] == n_steps:
@@ -269,11 +269,11 @@ def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
 def read_labelled(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, fitting: bool
 ) -> tuple[Series, np.ndarray, np.ndarray]:
-    """Return series as in `read_series`, with their class labels and weights.
+    """Return series as in `read_aligned`, with their class labels and weights.
 
     Series of weight zero are left out.
     """
-    found = read_series(estimator, X, fitting=fitting)
+    found = read_aligned(estimator, X, fitting=fitting)
     labels = read_labels(estimator, y, len(found))
     weights = read_weights(sample_weight, len(labels))
     used = weights > 0
@@ -343,7 +343,7 @@ def _match_cases(y: np.ndarray, n_cases: int) -> np.ndarray:
 
 
 @dataclass(eq=False)
-class Collection:
+class SeriesByLength:
     """Series without gaps, grouped by length.
 
     Each group is a pair of the positions of its series and the series themselves, (n,
@@ -392,7 +392,7 @@ class Collection:
             found[cases] = content_hashes(to_host(values), values.shape[2])
         return found
 
-    def take(self, chosen: np.ndarray) -> Collection:
+    def take(self, chosen: np.ndarray) -> SeriesByLength:
         """Return the series at the positions ``chosen``, in that order.
 
         For series in chunks, ``chosen`` must be sorted.
@@ -405,7 +405,7 @@ class Collection:
                 at = at[np.argsort(place[cases[at]])]
                 taken = namespace(values).take(values, like(at, values), axis=0)
                 groups.append((place[cases[at]], taken))
-        return Collection(groups, len(chosen), self.n_channels)
+        return SeriesByLength(groups, len(chosen), self.n_channels)
 
     def each_part(
         self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
@@ -475,20 +475,20 @@ def _joined_sums(one: Sums, other: Sums) -> Sums:
     return steps + count, mean + change * count / total, square
 
 
-def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Collection:
+def read_by_length(estimator: Any, X: Any, *, fitting: bool, most: int) -> SeriesByLength:
     """Return series that may have gaps.
 
     Series in chunks are brought into memory, unless there are more than ``most``.
     """
     chunks = chunks_of(X)
     if chunks is None:
-        return collect(read_values(estimator, X, fitting=fitting, gaps=True))
+        return group_by_length(read_values(estimator, X, fitting=fitting, gaps=True))
     match_shape(estimator, *chunks.shape[1:], fitting=fitting)
-    made = _ChunkedCollection(chunks)
+    made = _ChunkedSeries(chunks)
     return made if len(made) > most else made.take(np.arange(len(made)))
 
 
-def collect(series: Any) -> Collection:
+def group_by_length(series: Any) -> SeriesByLength:
     """Return a collection of an array (n_cases, n_channels, n_steps) or a list of series.
 
     A series runs from its first to its last value, so arrays padded with NaN hold series of
@@ -501,20 +501,20 @@ def collect(series: Any) -> Collection:
     gaps = xp.any(xp.isnan(series), axis=(1, 2))
     if not bool(xp.any(gaps)):
         n_cases, n_channels, _ = series.shape
-        return Collection([(np.arange(n_cases), series)], n_cases, n_channels)
+        return SeriesByLength([(np.arange(n_cases), series)], n_cases, n_channels)
     rows = enumerate(zip(to_host(series), to_host(gaps), strict=True))
     made = _group([_complete(one, i) if gap else one for i, (one, gap) in rows])
     made.groups = [(cases, like(values, series)) for cases, values in made.groups]
     return made
 
 
-def _group(series: list[np.ndarray]) -> Collection:
+def _group(series: list[np.ndarray]) -> SeriesByLength:
     lengths = np.array([one.shape[1] for one in series])
     groups = []
     for length in np.unique(lengths):
         cases = np.flatnonzero(lengths == length)
         groups.append((cases, np.stack([series[i] for i in cases])))
-    return Collection(groups, len(series), series[0].shape[0])
+    return SeriesByLength(groups, len(series), series[0].shape[0])
 
 
 def _complete(one: np.ndarray, index: int) -> np.ndarray:
@@ -533,7 +533,7 @@ def _complete(one: np.ndarray, index: int) -> np.ndarray:
     return one
 
 
-class _ChunkedCollection(Collection):
+class _ChunkedSeries(SeriesByLength):
     """A collection that stays out of memory and loads a few series at a time."""
 
     def __init__(self, chunks: Chunks) -> None:
@@ -548,10 +548,10 @@ class _ChunkedCollection(Collection):
         return np.concatenate(self.chunks.collect(self._ask(attrgetter("lengths"))))
 
     def looks(self) -> np.ndarray:
-        return np.concatenate(self.chunks.collect(self._ask(Collection.looks)))
+        return np.concatenate(self.chunks.collect(self._ask(SeriesByLength.looks)))
 
-    def take(self, chosen: np.ndarray) -> Collection:
-        return collect(self.chunks.collect([self._promise(chosen)])[0])
+    def take(self, chosen: np.ndarray) -> SeriesByLength:
+        return group_by_length(self.chunks.collect([self._promise(chosen)])[0])
 
     def each_part(
         self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
@@ -565,10 +565,10 @@ class _ChunkedCollection(Collection):
         return self.chunks.keep(self.chunks.each(work, entries), 0.0)[0]
 
     def sums(self, unit: np.ndarray) -> Sums:
-        return self.chunks.total(self._ask(Collection.sums, unit), _joined_sums)
+        return self.chunks.total(self._ask(SeriesByLength.sums, unit), _joined_sums)
 
     def largest(self) -> np.ndarray:
-        return self.chunks.total(self._ask(Collection.largest), np.fmax)
+        return self.chunks.total(self._ask(SeriesByLength.largest), np.fmax)
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Apply a function to each chunk where it is stored."""
@@ -596,8 +596,8 @@ def _checked(X: Any, first: int) -> np.ndarray:
 
 
 def _answer(X: np.ndarray, question: Callable[..., Any], *arguments: Any) -> Any:
-    return question(collect(X), *arguments)
+    return question(group_by_length(X), *arguments)
 
 
 def _on_part(X: np.ndarray, own: tuple[Any, ...], work: Any, *shared: Any) -> Any:
-    return work(collect(X), *own, *shared)
+    return work(group_by_length(X), *own, *shared)

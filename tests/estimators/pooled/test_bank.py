@@ -9,7 +9,7 @@ from greenfold import simulate, unfold
 from greenfold.estimators.pooled import draw_bank
 from greenfold.estimators.pooled.bank import GROUP, PARTS
 from greenfold.estimators.pooled.feature_map import fit_map
-from greenfold.estimators.series import Collection
+from greenfold.estimators.series import SeriesByLength
 
 
 def bank_for(n_steps, n_channels, **options):
@@ -40,7 +40,7 @@ def test_impulse_response_is_that_of_the_unfolded_reservoir(n_channels, n_oscill
 @pytest.mark.parametrize(("n_steps", "n_channels"), [(60, 1), (60, 2), (1500, 1), (1, 1)])
 def test_readings_are_those_of_the_unfolded_reservoir(engine, n_steps, n_channels, rng):
     X = rng.standard_normal((3, n_channels, n_steps)) * 2 + 1
-    series = Collection([(np.arange(3), X)], 3, n_channels)
+    series = SeriesByLength([(np.arange(3), X)], 3, n_channels)
     bank = bank_for(n_steps, n_channels, n_scales=4, n_oscillators=20, n_readouts=24)
     made = fit_map(bank, series, rng, scaling="set", engine=engine)
     x = made.standardise(X)

@@ -19,7 +19,7 @@ from greenfold.estimators.pooled.feature_map import (
     fit_map,
     row_weights,
 )
-from greenfold.estimators.series import Collection
+from greenfold.estimators.series import SeriesByLength
 
 from ...conftest import LIBRARIES
 
@@ -30,7 +30,7 @@ def fitted(n_steps, engine, n_readouts=24, n_cases=12, n_channels=1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_cases, n_channels, n_steps)).cumsum(axis=2)
     bank = draw_bank(n_steps, n_channels, rng, n_scales=3, n_readouts=n_readouts)
-    series = Collection([(np.arange(n_cases), X)], n_cases, n_channels)
+    series = SeriesByLength([(np.arange(n_cases), X)], n_cases, n_channels)
     return fit_map(bank, series, rng, scaling="set", engine=engine), series
 
 
@@ -171,7 +171,7 @@ def test_arrays_of_other_libraries_stay_where_they_are(library):
     made, series = fitted(60, "array")
     values = series.groups[0][1]
     moved = xp.asarray(values)
-    foreign = Collection([(np.arange(12), moved)], 12, 1)
+    foreign = SeriesByLength([(np.arange(12), moved)], 12, 1)
     for scale in range(3):
         found = made.blocks(foreign, scale)
         assert type(found) is type(moved)
@@ -188,7 +188,7 @@ def test_a_series_has_the_same_features_in_every_batch(engine):
     for scale in range(3):
         whole = made.blocks(series, scale)
         for i in (0, 7):
-            alone = Collection([(np.arange(1), values[i : i + 1])], 1, 1)
+            alone = SeriesByLength([(np.arange(1), values[i : i + 1])], 1, 1)
             np.testing.assert_array_equal(made.blocks(alone, scale)[0], whole[i])
 
 

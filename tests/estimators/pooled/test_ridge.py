@@ -20,7 +20,7 @@ from greenfold.estimators.pooled import (
 )
 from greenfold.estimators.pooled.feature_map import fit_map
 from greenfold.estimators.pooled.ridge import solve_ridge, standard
-from greenfold.estimators.series import Collection
+from greenfold.estimators.series import SeriesByLength
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_single_precision_of_the_gram_matrix_is_enough(problem):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     X = rng.standard_normal((150, 1, 20)).cumsum(axis=2)
-    series = Collection([(np.arange(150), X)], 150, 1)
+    series = SeriesByLength([(np.arange(150), X)], 150, 1)
     targets = np.stack([X.max(axis=(1, 2)), X.min(axis=(1, 2))], axis=1)
     omega = rng.uniform(0.5, 2, 150) if weighted else None
     bank = draw_bank(20, 1, rng, n_scales=2, n_readouts=16)

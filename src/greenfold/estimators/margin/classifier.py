@@ -83,7 +83,7 @@ from ..base import (
     fixed_input,
     make_network,
 )
-from ..series import match_shape, read_labelled, read_labels, read_series
+from ..series import match_shape, read_aligned, read_labelled, read_labels
 
 __all__ = ["ModelFileError", "ReservoirClassifier", "class_weights", "noisy_accuracy"]
 
@@ -864,7 +864,7 @@ class ReservoirClassifier(
     def read_out(self, X: Any) -> np.ndarray:
         """Return the readout values (n_cases, n_heads)."""
         check_is_fitted(self)
-        series = read_series(self, X, fitting=False)
+        series = read_aligned(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
 
     @by_chunks
@@ -901,7 +901,7 @@ class ReservoirClassifier(
         concatenated: (n_cases, n_classes · n_neurons).
         """
         check_is_fitted(self)
-        series = read_series(self, X, fitting=False)
+        series = read_aligned(self, X, fitting=False)
         states = [head.states(series, self.unfolding_) for head in self.heads_]
         return np.concatenate(states, axis=1)
 

@@ -32,7 +32,7 @@ from ..base import (
     describe_fitted,
 )
 from ..onnx import Graph, decide, export
-from ..series import Collection, read_collection, read_labels, read_targets, read_weights
+from ..series import SeriesByLength, read_by_length, read_labels, read_targets, read_weights
 from . import feature_map
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
 from .feature_map import KINDS, N_ROWS, N_SIGNALS, FeatureMap, LinearHead, has_numba
@@ -93,10 +93,10 @@ class PooledEstimator(SeriesEstimator):
         if self.n_readouts % GROUP or self.n_readouts < 2 * GROUP:
             self._refuse("n_readouts", f"a multiple of {GROUP}, at least {2 * GROUP}")
 
-    def _read(self, X: Any, *, fitting: bool) -> Collection:
-        return read_collection(self, X, fitting=fitting, most=DUAL_CASES)
+    def _read(self, X: Any, *, fitting: bool) -> SeriesByLength:
+        return read_by_length(self, X, fitting=fitting, most=DUAL_CASES)
 
-    def _fit_map(self, series: Collection) -> None:
+    def _fit_map(self, series: SeriesByLength) -> None:
         """Draw the bank, and compute the scale and thresholds from the series."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
@@ -112,7 +112,9 @@ class PooledEstimator(SeriesEstimator):
         self.map_ = feature_map.fit_map(bank, series, rng, **given)
         self._head_seed = int(rng.integers(2**31))
 
-    def _fit_head(self, series: Collection, targets: Any, weights: Any = None) -> HeadFit:
+    def _fit_head(
+        self, series: SeriesByLength, targets: Any, weights: Any = None
+    ) -> HeadFit:
         tell("thresholds")
         self._fit_map(series)
         how: Any = {"seed": self._head_seed, "n_jobs": self.n_jobs}
@@ -125,7 +127,7 @@ class PooledEstimator(SeriesEstimator):
         series = self._read(X, fitting=False)
         return self.map_.scores(series, self.head_, self.n_jobs)
 
-    def _engine(self, series: Collection) -> str:
+    def _engine(self, series: SeriesByLength) -> str:
         if self.engine == "numba" and not has_numba():
             how = "install it with: pip install greenfold[fast]"
             raise ImportError(f"engine='numba' needs numba; {how}")

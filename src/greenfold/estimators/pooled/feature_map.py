@@ -23,7 +23,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import batches, like, to_host
 from ..._base.calls import with_few_threads
-from ..series import Collection
+from ..series import SeriesByLength
 from .bank import GROUP, FilterBank
 
 #: Thresholds of a reading: random quantiles of its training values, in ascending order.
@@ -134,7 +134,7 @@ class FeatureMap:
 
     # The products for one series are small, however many series there are.
     @with_few_threads()
-    def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
+    def blocks(self, series: SeriesByLength, scale: int, n_jobs: int | None = None) -> Any:
         """Return the features of one reservoir, (n_cases, widths[scale]) float32."""
         width = self.widths[scale]
         alone = len(series.groups) == 1
@@ -158,7 +158,7 @@ class FeatureMap:
 
     @with_few_threads()
     def scores(
-        self, series: Collection, head: LinearHead, n_jobs: int | None = None
+        self, series: SeriesByLength, head: LinearHead, n_jobs: int | None = None
     ) -> np.ndarray:
         """Return scores (n_cases, n_targets) of a head, without keeping the features."""
         found = np.zeros((len(series), len(head.intercept)))
@@ -245,7 +245,7 @@ class FeatureMap:
         return self.engine == "numba" and isinstance(x, np.ndarray)
 
     def _batches(
-        self, series: Collection, scales: Iterable[int]
+        self, series: SeriesByLength, scales: Iterable[int]
     ) -> Iterator[tuple[np.ndarray, Any]]:
         """Iterate over positions and standardised series, in bounded memory."""
         chosen = [self.bank.scales[scale] for scale in scales]
@@ -312,7 +312,7 @@ def _in_threads(work: Any, n_jobs: int | None, cut: Any, shared: Any, out: Any) 
 @with_few_threads()
 def fit_map(
     bank: FilterBank,
-    series: Collection,
+    series: SeriesByLength,
     rng: np.random.Generator,
     *,
     scaling: str,
@@ -340,7 +340,7 @@ def fit_map(
 
 
 def _sample(
-    made: FeatureMap, sample: Collection, scale: int, starts: np.ndarray
+    made: FeatureMap, sample: SeriesByLength, scale: int, starts: np.ndarray
 ) -> np.ndarray:
     """Return values of each reading of a reservoir, (n_values, 3 n_readouts).
 

@@ -23,7 +23,7 @@ from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
 from ..._base.calls import tell
-from ..series import Collection
+from ..series import SeriesByLength
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
 #: Penalties to compare, relative to the mean squared length of a centred case. They range
@@ -144,7 +144,7 @@ class _Features:
     scales: list[tuple[np.ndarray, np.ndarray]]
     n_jobs: int | None
 
-    def blocks(self, series: Collection) -> Iterator[Any]:
+    def blocks(self, series: SeriesByLength) -> Iterator[Any]:
         """Yield the features of the series, reservoir by reservoir."""
         for scale, (mean, factor) in enumerate(self.scales):
             block = self.made.blocks(series, scale, self.n_jobs)
@@ -163,7 +163,7 @@ class _Features:
 
 def fit_head(
     made: FeatureMap,
-    series: Collection,
+    series: SeriesByLength,
     targets: np.ndarray,
     weights: np.ndarray | None = None,
     *,
@@ -246,7 +246,7 @@ def _weigh(
 
 
 def _fit_parts(
-    features: _Features, series: Collection, targets: Any, omega: np.ndarray, seed: int
+    features: _Features, series: SeriesByLength, targets: Any, omega: np.ndarray, seed: int
 ) -> HeadFit:
     order = series.order[np.random.default_rng(seed).permutation(len(series))]
     cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
@@ -279,12 +279,17 @@ def _fit_parts(
     return HeadFit(head, float(penalties[best]), cases, np.asarray(scores)[best])
 
 
-def _held_blocks(features: _Features, outside: Collection) -> list[Any]:
+def _held_blocks(features: _Features, outside: SeriesByLength) -> list[Any]:
     return list(features.blocks(outside))
 
 
 def _solve_part(
-    few: Collection, targets: Any, own: Any, penalties: Any, features: _Features, held: Any
+    few: SeriesByLength,
+    targets: Any,
+    own: Any,
+    penalties: Any,
+    features: _Features,
+    held: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return penalties, dual coefficients for each, and scores of held-out series."""
     n = len(few)
@@ -302,6 +307,11 @@ def _solve_part(
 
 
 def _weigh_part(
-    few: Collection, dual: Any, targets: Any, own: Any, features: _Features, n_parts: int
+    few: SeriesByLength,
+    dual: Any,
+    targets: Any,
+    own: Any,
+    features: _Features,
+    n_parts: int,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     return _weigh(features.blocks(few), dual, targets, own, n_parts)
