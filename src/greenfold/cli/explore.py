@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from . import options, show
-from .options import Answer, Network, Tested, arg, command, invocation, opt, pick, refuse_if
+from .options import Answer, Tested, arg, command, invocation, opt, pick, refuse_if
 
 _HELD_OUT = 0.3
 _SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_default": False}
@@ -17,7 +17,7 @@ def explore(
     source: str | None = arg(None, "DATA|MODEL", **_SHOWN),
     data: str | None = arg(None, "DATA", **_SHOWN),
     out: Path | None = opt(None, options.MAIN, "-o"),
-    network: Network = Network(neurons=12),
+    network: options.NetworkOptions = options.NetworkOptions(neurons=12),
     tau: float = opt(0.25, "Network"),
     duration: float = options.DURATION,
     seed: int = options.SEED,

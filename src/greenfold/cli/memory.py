@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from . import options, show
-from .options import Answer, Network, Reader, command, opt, refuse_if
+from .options import Answer, NetworkOptions, Reader, command, opt, refuse_if
 
 
 def _delays(text: str) -> list[int]:
@@ -26,7 +26,7 @@ def memory(
     noise: float = opt(0.1, "Memory"),
     ridge: float | None = opt(None, "Memory"),
     draws: int = opt(10, "Memory", min=1),
-    network: Network = Network(),
+    network: NetworkOptions = NetworkOptions(),
     tau: float = opt(2.0, "Network"),
     dt: float = opt(0.5, "Network"),
     steps: int | None = opt(None, "Network", min=1, show_default=False),

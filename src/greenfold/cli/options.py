@@ -396,7 +396,7 @@ class Tested(Labelled):
 
 
 @group("Network")
-class Network:
+class NetworkOptions:
     """A random network, or your own.
 
     neurons : Number of neurons.
@@ -430,7 +430,7 @@ class Network:
 
 
 @group("Network")
-class Classifier(Network):
+class Classifier(NetworkOptions):
     """Parameters of `ReservoirClassifier`.
 
     alpha : Non-linearity α of the gain y + αy², for orders of at least 1.

@@ -36,7 +36,7 @@ def _orders(text: str) -> list[int | str]:
 
 
 @group("Networks")
-class Networks:
+class GridOptions:
     """A grid of networks, or random draws from it.
 
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
@@ -94,7 +94,7 @@ def study(
     classes: Any = opt(None, read=options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),
-    networks: Networks = Networks(),
+    networks: GridOptions = GridOptions(),
     out: Path = opt(Path("study"), "Output"),
     table: Literal["csv", "parquet"] = opt("csv", "Output"),
     runs: Runs = Runs(),
@@ -150,12 +150,12 @@ def study(
     return Answer(record, display, bool(summary.failures))
 
 
-def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
+def _plan(networks: GridOptions, preset: str | None, config: Path | None) -> Any:
     from ..apps.study import PRESETS, StudyPlan, read_config
 
     if preset is None and config is None:
         return StudyPlan([], [networks.grid()])
-    both = networks != Networks() or (preset is not None and config is not None)
+    both = networks != GridOptions() or (preset is not None and config is not None)
     why = "define the networks; give one of them, and no other network options"
     refuse_if(both, f"--preset and --config {why}")
     if config is not None:
