@@ -44,7 +44,7 @@ class ModelFileError(ValueError):
     """A file that this version of greenfold cannot read."""
 
 
-def refuse(reason: str) -> NoReturn:
+def refuse_file(reason: str) -> NoReturn:
     """Raise an error with the reason for refusing a file; `reading` adds the file name."""
     raise ModelFileError(reason)
 
@@ -97,12 +97,12 @@ def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
         if len({member.filename for member in members}) != len(members):
-            refuse("one of its parts occurs twice.")
+            refuse_file("one of its parts occurs twice.")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            refuse("it is compressed, but greenfold models are not.")
+            refuse_file("it is compressed, but greenfold models are not.")
         # Uncompressed parts cannot be longer than the file, unless they overlap.
         if sum(member.file_size for member in members) > length:
-            refuse("its parts are longer than the file.")
+            refuse_file("its parts are longer than the file.")
         metadata = _read_metadata(archive, members)
         arrays = {}
         for member in members:
@@ -110,7 +110,7 @@ def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             if name == _METADATA:
                 continue
             if not name.endswith(".npy"):
-                refuse(f"it has an unknown part {name!r}.")
+                refuse_file(f"it has an unknown part {name!r}.")
             arrays[name.removesuffix(".npy")] = _read_array(archive, member)
     return metadata, arrays
 
@@ -130,9 +130,9 @@ def _check_seal(stream: BinaryIO, length: int) -> None:
     marked, found = stream.read(len(_SEAL)), stream.read(_DIGEST)
     if marked != _SEAL:
         older = "it was cut off or written by an older version; save it again"
-        refuse(f"it is not a greenfold model, or {older}.")
+        refuse_file(f"it is not a greenfold model, or {older}.")
     if _digest(stream, length) != found:
-        refuse("it is damaged: its checksum does not match its content.")
+        refuse_file("it is damaged: its checksum does not match its content.")
 
 
 def _read_metadata(
@@ -140,14 +140,14 @@ def _read_metadata(
 ) -> dict[str, Any]:
     sizes = {member.filename: member.file_size for member in members}
     if sizes.get(_METADATA, _METADATA_BYTES + 1) > _METADATA_BYTES:
-        refuse("it is not a greenfold model, because it has no metadata.")
+        refuse_file("it is not a greenfold model, because it has no metadata.")
     metadata = json.loads(archive.read(_METADATA))
     if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
-        refuse("it is not a greenfold model.")
+        refuse_file("it is not a greenfold model.")
     version = metadata.get("version")
     if version != _VERSION:
         other = f"version {version!r} and this greenfold reads version {_VERSION}"
-        refuse(f"it has the format {other}; update greenfold, or save the model again.")
+        refuse_file(f"it has the format {other}; update greenfold or save it again.")
     return metadata
 
 
@@ -156,18 +156,18 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray
     name = member.filename
     with archive.open(member) as part:
         if npy.read_magic(part) != (1, 0):
-            refuse(f"its part {name!r} is not an array.")
+            refuse_file(f"its part {name!r} is not an array.")
         shape, fortran, dtype = npy.read_array_header_1_0(part)
         if not _DTYPE.fullmatch(dtype.str):
-            refuse(f"its part {name!r} holds something other than numbers or text.")
+            refuse_file(f"its part {name!r} holds something other than numbers or text.")
         if fortran or any(n < 0 for n in shape):
-            refuse(f"its part {name!r} has a wrong shape.")
+            refuse_file(f"its part {name!r} has a wrong shape.")
         if math.prod(shape) * dtype.itemsize != member.file_size - part.tell():
-            refuse(f"its part {name!r} is not as long as it should be.")
+            refuse_file(f"its part {name!r} is not as long as it should be.")
         array = np.empty(shape, dtype)
         data = array.reshape(-1).view(np.uint8).data
         for start in range(0, len(data), _CHUNK):  # a chunk that is too short raises
             data[start : start + _CHUNK] = part.read(min(_CHUNK, len(data) - start))
         if part.read(1):  # reading to the end lets zipfile check its own checksum
-            refuse(f"its part {name!r} is too long.")
+            refuse_file(f"its part {name!r} is too long.")
     return array

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from . import archive
-from .archive import refuse
+from .archive import refuse_file
 
 #: The module that describes each kind. It is imported when such an object is written or
 #: read.
@@ -96,7 +96,7 @@ class Stored(NamedTuple):
         """Return the array to which the JSON of a field points."""
         key = told.get("array") if isinstance(told, dict) else None
         if key not in self.arrays:
-            refuse(f"its array {name!r} is missing.")
+            refuse_file(f"its array {name!r} is missing.")
         return self.arrays[key]
 
     def length(self, wanted: Length, got: int) -> int:
@@ -133,9 +133,9 @@ class Plain(Field):
 
     def unpack(self, told: Any, name: str, stored: Stored) -> Any:
         if not self.fits(told):
-            refuse(f"its {name} is {told!r:.80}, not {self.wanted}.")
+            refuse_file(f"its {name} is {told!r:.80}, not {self.wanted}.")
         if self.length and stored.length(self.length, told) != told:
-            refuse(f"its {name} is {told}, which does not fit its arrays.")
+            refuse_file(f"its {name} is {told}, which does not fit its arrays.")
         return told
 
 
@@ -190,18 +190,19 @@ class Numbers(Field):
             return NUMBER.unpack(told, name, stored)
         array = stored.array(told, name)
         if array.ndim not in self.ndim or array.dtype.kind not in "iuf":
-            refuse(f"its array {name!r} has shape {array.shape} and type {array.dtype}.")
+            has = f"shape {array.shape} and type {array.dtype}"
+            refuse_file(f"its array {name!r} has {has}.")
         axes = zip(self.shape or array.shape, array.shape, strict=True)
         wanted = tuple(stored.length(length, got) for length, got in axes)
         if array.shape != wanted:
-            refuse(f"its array {name!r} has shape {array.shape} instead of {wanted}.")
+            refuse_file(f"its array {name!r} has shape {array.shape} instead of {wanted}.")
         if self.dtype is not None:
             with np.errstate(over="ignore"):  # infinite values are refused below
                 array = array.astype(self.dtype, copy=False)
         if self.finite and not np.isfinite(array).all():
-            refuse(f"its array {name!r} is not finite.")
+            refuse_file(f"its array {name!r} is not finite.")
         if self.positive and not (array > 0).all():
-            refuse(f"its array {name!r} is not positive.")
+            refuse_file(f"its array {name!r} is not positive.")
         return array
 
 
@@ -230,7 +231,7 @@ class Several(Field):
 
     def unpack(self, told: Any, name: str, stored: Stored) -> list[Any]:
         if not isinstance(told, list) or len(told) != stored.length(self.length, len(told)):
-            refuse(f"its {name} are missing, or their number is wrong.")
+            refuse_file(f"its {name} are missing, or their number is wrong.")
         return [self.field.unpack(x, f"{name}_{i}", stored) for i, x in enumerate(told)]
 
 
@@ -273,7 +274,7 @@ class Object(Field):
 
     def unpack(self, told: Any, name: str, stored: Stored) -> Any:
         if not isinstance(told, dict):
-            refuse(f"its {name} is missing.")
+            refuse_file(f"its {name} is missing.")
         given = {
             key: field.unpack(told.get(key), f"{name}_{key}".strip("_"), stored)
             for key, field in self.fields.items()
@@ -293,7 +294,7 @@ class _AnyKind(Field):
 
     def _described(self, kind: str) -> Object:
         if kind not in _HOMES:
-            refuse(f"it holds a {kind!r:.80}, which this greenfold does not know.")
+            refuse_file(f"it holds a {kind!r:.80}, which this greenfold does not know.")
         if kind not in _KINDS:
             import_module(f"greenfold.{_HOMES[kind]}")
         return _KINDS[kind]

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
 from .._base import codec
-from .._base.archive import refuse
+from .._base.archive import refuse_file
 from .._base.arrays import exponent
 from .._base.codec import Arrays, Field, Saved, Stored
 from ..networks.echo_state import EchoStateNetwork
@@ -362,6 +362,6 @@ class Labels(Field):
         n = stored.length("classes", len(labels))
         stored.length("scores", 1 if n == 2 else n)
         if labels.ndim != 1 or n < 2 or len(np.unique(labels)) < n:
-            refuse("its classes are not distinct labels.")
+            refuse_file("its classes are not distinct labels.")
         objects = codec.FLAG.unpack(told.get("objects"), "objects", stored)
         return labels.astype(object) if objects else labels

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
 from .._base import codec
-from .._base.archive import refuse
+from .._base.archive import refuse_file
 from .._base.arrays import exponent
 from .._base.calls import rows_of_estimator, rows_to_read, tell, watched, with_few_threads
 from ..networks.reservoir import RESERVOIR, Reservoir
@@ -223,11 +223,11 @@ def _leave_one_out(states: np.ndarray, t: np.ndarray) -> float:
 def _check_whole(made: ReservoirRegressor) -> None:
     n_neurons, n_targets = made.reservoir_.n_neurons, len(made.intercept_)
     if made._flat and n_targets != 1:
-        refuse(f"it has {n_targets} targets, but declares one.")
+        refuse_file(f"it has {n_targets} targets, but declares one.")
     found = made.projections_
     sizes = found.V.shape, found.u.size
     if sizes != ((n_neurons, n_targets), n_neurons * made.n_channels_in_):
-        refuse(f"its projections do not fit a network of {n_neurons} neurons.")
+        refuse_file(f"its projections do not fit a network of {n_neurons} neurons.")
 
 
 describe_fitted(

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
 from .._base import codec
-from .._base.archive import refuse
+from .._base.archive import refuse_file
 from .._base.calls import tell, watched, with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
@@ -1100,9 +1100,9 @@ def _check_whole(made: Any) -> None:
         and sums.n > 0
     )
     if not fits:
-        refuse(f"its parts do not fit a network of {n} neurons.")
+        refuse_file(f"its parts do not fit a network of {n} neurons.")
     if made._flat and n_targets != 1:
-        refuse(f"it has {n_targets} targets, but declares one.")
+        refuse_file(f"it has {n_targets} targets, but declares one.")
 
 
 _SCALE = codec.Object(

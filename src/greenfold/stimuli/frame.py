@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._base import codec
-from .._base.archive import refuse
+from .._base.archive import refuse_file
 from .._base.arrays import content_hashes
 from .._base.arrays import exponent as exponents
 from .._base.printing import Shown
@@ -394,7 +394,7 @@ def _made_moments(
         return ClassMoments(count, mean, Factored(factor))
     upper = np.triu_indices(len(mean))
     if scatter is None or len(scatter) != len(upper[0]):
-        refuse("its class moments have no scatter, or one of the wrong size.")
+        refuse_file("its class moments have no scatter, or one of the wrong size.")
     whole = np.zeros((len(mean), len(mean)))
     whole[upper] = whole.T[upper] = scatter
     return ClassMoments(count, mean, whole)
@@ -411,17 +411,17 @@ def _made_stream(
 ) -> ClassStream:
     codes, n_classes = sample.codes, len(sample.seen)
     if codes.dtype.kind not in "iu" or not np.isin(codes, np.arange(n_classes)).all():
-        refuse("its sample of series has unknown classes.")
+        refuse_file("its sample of series has unknown classes.")
     kept = np.bincount(codes, minlength=n_classes)
     if sample.seed < 0 or (kept > sample.seen).any() or not len(codes):
-        refuse("its sample of series is inconsistent.")
+        refuse_file("its sample of series is inconsistent.")
     if sample.is_whole:
         stream = ClassStream.empty(n_classes, sample.values.shape[1:], sample.seed)
         stream.add(Series(sample.values), codes, sample.weights)
         return ClassStream(stream.moments, sample, chosen_at)
     counts = [] if moments is None else [part.count for part in moments]
     if moments is None or min(counts) < 0 or not any(counts):
-        refuse("its class moments are missing, or have negative counts.")
+        refuse_file("its class moments are missing, or have negative counts.")
     return ClassStream(moments, sample, chosen_at)
 
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..._base import checks as check
 from ..._base import codec
-from ..._base.archive import ModelFileError, refuse
+from ..._base.archive import ModelFileError, refuse_file
 from ..._base.arrays import exponent, in_chunks, to_host
 from ..._base.calls import (
     display,
@@ -1071,7 +1071,7 @@ def _read(
 def _finish(made: ReservoirClassifier) -> None:
     integrated = made.order == "exact" and not made.reservoir_.gain.is_linear
     if integrated and any(head.n_sub is None for head in made.heads_):
-        refuse("it lacks the sub-steps of an integrated network.")
+        refuse_file("it lacks the sub-steps of an integrated network.")
     made.calibration_ = made.decision_.sureness
     made._publish(made.heads_, made.decision_)
     if hasattr(made, "_stream"):

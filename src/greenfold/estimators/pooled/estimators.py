@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import codec
-from ..._base.archive import refuse
+from ..._base.archive import refuse_file
 from ..._base.arrays import exponent
 from ..._base.calls import tell, watched, with_few_threads
 from ...math.decisions import fit_slope
@@ -563,12 +563,12 @@ def _finish(made: Any) -> None:
     """Check the loaded estimator, and choose the engine; this machine may lack numba."""
     longest = min(made.n_features_in_, _LONGEST_STRIDE)
     if any(one.stride > longest for one in made.map_.bank.scales):
-        refuse("its reservoirs have an impossible stride.")
+        refuse_file("its reservoirs have an impossible stride.")
     standardised = [made.map_.mean is not None, made.map_.deviation is not None]
     if standardised != [made.scaling == "set"] * 2:
-        refuse("its means and deviations do not fit its scaling.")
+        refuse_file("its means and deviations do not fit its scaling.")
     if getattr(made, "_flat", False) and len(made.head_.intercept) != 1:
-        refuse(f"it has {len(made.head_.intercept)} targets, but declares one.")
+        refuse_file(f"it has {len(made.head_.intercept)} targets, but declares one.")
     engine = feature_map.auto_engine() if made.engine == "auto" else made.engine
     made.map_ = replace(made.map_, engine=engine if has_numba() else "array")
     # Held-out predictions are not saved.
