@@ -21,6 +21,7 @@ from .._base.arrays import to_host
 from .._base.calls import with_few_threads
 from .._base.printing import Shown
 from ..datasets.files import DataError
+from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
 from ..unfolding.maps import KnownByMaps
 
@@ -672,18 +673,15 @@ class _Regression:
         ridge = _TRAINED * self.unit * penalty
         total = np.zeros(self.yy.shape[1])
         for fold in range(_N_FOLDS):
-            total += self._errors(fold, _solve(*self._sums(L, fold), ridge))
+            total += self._errors(fold, solve_ridge(*self._sums(L, fold), ridge))
         return total
 
     def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
         total = np.zeros(len(penalties))
         for fold in range(_N_FOLDS):
             A, B = self._sums(L, fold)
-            values, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
-            rotated = V.T @ B
-            for k, penalty in enumerate(penalties):
-                W = V @ (rotated / (values + _TRAINED * self.unit * penalty)[:, None])
-                total[k] += self._errors(fold, W).sum()
+            path = ridge_path(A, B, _TRAINED * self.unit * penalties)
+            total += [self._errors(fold, W).sum() for W in path]
         return float(penalties[int(total.argmin())])
 
     def explained(self, L: int, penalty: float) -> np.ndarray:
@@ -693,7 +691,7 @@ class _Regression:
     def is_above_chance(self, L: int, penalty: float) -> bool:
         """Return whether held-out blocks are explained better than by chance."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
-        filters = [_solve(*self._sums(L, fold), ridge) for fold in range(_N_FOLDS)]
+        filters = [solve_ridge(*self._sums(L, fold), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
             made = _filtered(past, filters[block * _N_FOLDS // self.n_blocks], self.n_lags)
             found[block] += float((2 * y * made - made**2).sum())
@@ -702,7 +700,7 @@ class _Regression:
 
     def solve(self, L: int, penalty: float) -> np.ndarray:
         """Return the filters of L lags, (L · n_inputs, n_outputs)."""
-        return _solve(*self._sums(L), self.unit * penalty)
+        return solve_ridge(*self._sums(L), self.unit * penalty)
 
     def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
         """Return how each block changes the filters, (n_blocks, unknowns, n_outputs)."""
@@ -716,7 +714,7 @@ class _Regression:
         n, b = self.n_samples, self.n_blocks
         scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
         flat = scores.transpose(1, 0, 2).reshape(p, -1)
-        moved = _solve(self._sums(p // self.n_inputs)[0], flat, self.unit * penalty)
+        moved = solve_ridge(self._sums(p // self.n_inputs)[0], flat, self.unit * penalty)
         moved = moved.reshape(p, b, -1).transpose(1, 0, 2)
         return moved[:, : n_steps * self.n_inputs]
 
@@ -754,9 +752,3 @@ def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
     for lag, one in enumerate(W.reshape(-1, past.shape[1], W.shape[1])):
         made += _lagged(past, lag, n_lags) @ one
     return made
-
-
-def _solve(A: np.ndarray, B: np.ndarray, penalty: float) -> np.ndarray:
-    A = A.copy()
-    A[np.diag_indices_from(A)] += penalty
-    return linalg.cho_solve(linalg.cho_factor(A, check_finite=False), B)

@@ -14,6 +14,7 @@ from .._base import codec
 from .._base.archive import refuse_file
 from .._base.arrays import exponent
 from .._base.calls import rows_of_estimator, rows_to_read, tell, watched, with_few_threads
+from ..math.ridge import leave_one_out
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.regression import solve_regression
 from ..optimizers.result import REGRESSION, RegressionProjections
@@ -156,7 +157,8 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         for _ in range(_ROUNDS if isinstance(self.ridge, str) else 0):
             u = solved(ridge, certify=False).u
             states = x.reshape(len(x), -1) @ unfolding.input_response(u)
-            better = max(_leave_one_out(states, t), least)
+            errors = leave_one_out(states, t, len(x) * _RIDGES)
+            better = max(float(_RIDGES[int(np.argmin(errors))]), least)
             tell(f"penalty {better:.2g}")
             if np.isclose(better, ridge):
                 break
@@ -204,20 +206,6 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
             made = series.reshape(len(series), -1) @ self.kernel_.T + self.intercept_
         check.finite_result(made, np)
         return made[:, 0] if self._flat else made
-
-
-def _leave_one_out(states: np.ndarray, t: np.ndarray) -> float:
-    """Return the penalty with the smallest leave-one-out error."""
-    n = len(states)
-    left, sizes, _ = np.linalg.svd(states - states.mean(0), full_matrices=False)
-    along = left.T @ t
-    errors = []
-    for ridge in _RIDGES:
-        share = sizes**2 / (sizes**2 + n * ridge)
-        rest = t - left @ (share[:, None] * along)
-        kept = 1 - (left**2) @ share - 1 / n
-        errors.append((rest**2 / np.maximum(kept, 1e-12)[:, None] ** 2).sum())
-    return float(_RIDGES[int(np.argmin(errors))])
 
 
 def _check_whole(made: ReservoirRegressor) -> None:

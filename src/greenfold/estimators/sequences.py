@@ -24,6 +24,7 @@ from .._base.archive import refuse_file
 from .._base.calls import tell, watched, with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
+from ..math.ridge import ridge_path
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Network
 from ..optimizers.run import optimize
@@ -174,21 +175,16 @@ class Readout:
         P = linalg.inv(A)
         return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
-    def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return V (n_ridges, n_features, n_targets) and the intercepts.
 
         The intercepts have shape (n_ridges, n_targets).
         """
         mean, k = self.sums / self.n, self.n_features
         covariance = self.products / self.n - np.outer(mean, mean)
-        sizes, vectors = linalg.eigh(covariance[:k, :k])
-        along = vectors.T @ covariance[:k, k:]
-        # The sums do not determine directions below their rounding error, at any penalty.
-        sizes = np.maximum(sizes, 0.0)
-        least = 1e-15 * max(float(sizes[-1]), 1e-300)
-        factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
-        V = np.einsum("fe,re,em->rfm", vectors, factors, along)
-        return V, mean[k:] - np.einsum("f,rfm->rm", mean[:k], V)
+        path = ridge_path(covariance[:k, :k], covariance[:k, k:], ridges)
+        V = np.stack(list(path))
+        return V, mean[k:] - mean[:k] @ V
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,7 +457,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return long[-1]
 
     def _solve_readout(self) -> None:
-        V, intercept = self._sums.solve([self.ridge_])
+        V, intercept = self._sums.solve(np.array([self.ridge_]))
         self.readout_, self.intercept_ = V[0], intercept[0]
 
     def _read_features(self, features: np.ndarray) -> np.ndarray:

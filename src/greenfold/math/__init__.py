@@ -1,1 +1,1 @@
-"""Pure functions of arrays: maxima on the sphere, margins, moments and decisions."""
+"""Pure functions of arrays: maxima on the sphere, margins, ridge, moments, decisions."""

@@ -18,10 +18,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
+from ..math.ridge import solve_ridge
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
@@ -33,20 +33,8 @@ from .result import RegressionProjections, relative_gap
 #: Number of random starts while a gap is left, and number of further ascents if the end of
 #: an ascent needs shorter sub-steps.
 _DRAWN, _SETTLED = 24, 3
-#: Share of the variance of the states below which a penalty is lost to rounding.
-_ROUNDING = 1e-14
 #: Ratio of the penalty to the variance of the series up to which all squares are finite.
 _PENALTY = 1e95
-
-
-def _solve(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
-    """Return A⁻¹b for a covariance A that includes the penalty."""
-    if ridge > _ROUNDING * np.trace(A):
-        return linalg.solve(A, b, assume_a="pos")
-    # Rounding hides the penalty, so A may be singular to working precision.
-    values, vectors = np.linalg.eigh(A)
-    values = np.maximum(values, _ROUNDING * values[-1])
-    return vectors @ ((vectors.T @ b) / values[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +47,8 @@ class LinearRegression:
     def readouts(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the optimal V (n_outputs, n_targets), and its kernels (n_targets, D)."""
         Ru = self.system.input_response(u)
-        A = Ru.T @ self.task.covariance @ Ru
-        A = (A + A.T) / 2
-        A[np.diag_indices_from(A)] += self.task.ridge
-        V = _solve(A, Ru.T @ self.task.cross.T, self.task.ridge)
+        gram = Ru.T @ self.task.covariance @ Ru
+        V = solve_ridge(gram, Ru.T @ self.task.cross.T, self.task.ridge)
         return V, (Ru @ V).T
 
     def gain(self, V: np.ndarray, kernels: np.ndarray) -> SoftMargin:
@@ -160,9 +146,7 @@ class NonlinearRegression:
         Y = Y - Y.mean(0)
         T = np.asarray(self.task.y) - self.task.offset
         n = len(Y)
-        A = Y.T @ Y / n
-        A[np.diag_indices_from(A)] += self.task.ridge
-        V = _solve(A, Y.T @ T / n, self.task.ridge)
+        V = solve_ridge(Y.T @ Y / n, Y.T @ T / n, self.task.ridge)
         rest = T - Y @ V
         price = self.task.ridge * float((V**2).sum())
         explained = float((T**2).sum() - (rest**2).sum()) / n

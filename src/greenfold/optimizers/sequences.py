@@ -16,13 +16,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from .._base import checks as check
 from .._base.arrays import like, namespace, to_host
 from .._base.calls import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
+from ..math.ridge import solve_ridge
 from ..stimuli.sequences import SequenceTask
 from ..unfolding.unfolding import unfold
 from .linear import Candidate, ascend
@@ -92,7 +92,7 @@ class SequenceProblem:
         mean = to_host(xp.sum(Z, axis=0)) / n
         gram = to_host(Z.T @ Z) / n - np.outer(mean, mean)
         cross = to_host(Z.T @ xp.reshape(task.y, (-1, task.n_targets))) / n
-        V = ridge_solve(gram, cross, task.ridge)
+        V = solve_ridge(gram, cross, task.ridge)
         residual = self._residual(Z, V)
         loss = float(xp.sum(residual * residual)) / n + task.ridge * float((V**2).sum())
         slopes = like(-2 / n * V[: states.shape[2]].T, states)
@@ -139,18 +139,6 @@ class SequenceProblem:
                 break
             found = ascend(self, found.u, max_iter=max_iter, tol=tol)
         return found
-
-
-def ridge_solve(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
-    """Return (G + λ)⁻¹ C for a Gram matrix G that may be singular."""
-    A = (gram + gram.T) / 2
-    scale = float(np.trace(A)) / len(A)
-    A[np.diag_indices_from(A)] += ridge
-    try:
-        return linalg.cho_solve(linalg.cho_factor(A, lower=True), cross)
-    except np.linalg.LinAlgError:  # λ is below the rounding of G
-        A[np.diag_indices_from(A)] += 1e-14 * scale * len(A)
-        return linalg.cho_solve(linalg.cho_factor(A, lower=True), cross)
 
 
 def solve_sequences(

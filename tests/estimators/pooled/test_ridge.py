@@ -1,12 +1,10 @@
-"""Ridge regression with leave-one-out, judged by leaving one out; calibration."""
+"""Ridge regression on pooled features, in parts."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import Ridge
 
 from greenfold.estimators.pooled import (
     PooledReservoirClassifier,
@@ -19,71 +17,8 @@ from greenfold.estimators.pooled import (
     ridge as parts,
 )
 from greenfold.estimators.pooled.feature_map import fit_map
-from greenfold.estimators.pooled.ridge import solve_ridge, standard
+from greenfold.estimators.pooled.ridge import standard
 from greenfold.estimators.series import SeriesByLength
-
-
-@pytest.fixture
-def problem(rng):
-    F = rng.standard_normal((25, 40)) + 3
-    targets = F[:, :2] @ rng.standard_normal((2, 2)) + rng.standard_normal((25, 2)) + 1
-    return F, targets, rng.uniform(0.5, 2, 25)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("penalty", [1e-4, 0.1, 10.0])
-def test_held_out_predictions_are_those_of_fits_without_the_case(
-    problem, weighted, penalty
-):
-    F, targets, omega = problem
-    weights = omega if weighted else None
-    found = solve_ridge(F @ F.T, targets, weights, np.array([penalty]))
-    for i in range(len(F)):
-        kept = np.arange(len(F)) != i
-        one = Ridge(alpha=found.penalty, solver="svd").fit(
-            F[kept], targets[kept], sample_weight=omega[kept] if weighted else None
-        )
-        np.testing.assert_allclose(
-            one.predict(F[i : i + 1])[0], found.held_out[i], rtol=1e-5, atol=1e-6
-        )
-    whole = Ridge(alpha=found.penalty, solver="svd").fit(F, targets, sample_weight=weights)
-    np.testing.assert_allclose(F.T @ found.dual, whole.coef_.T, rtol=1e-5, atol=1e-7)
-    share = omega / omega.sum() if weighted else np.full(25, 1 / 25)
-    np.testing.assert_allclose(
-        found.offset - (share @ F) @ F.T @ found.dual, whole.intercept_, rtol=1e-5
-    )
-
-
-def test_penalty_is_the_one_that_scikit_learn_chooses(problem):
-    F, targets, _ = problem
-    found = solve_ridge(F @ F.T, targets)
-    theirs = RidgeCV(alphas=found.penalties, scoring=None, store_cv_results=True)
-    theirs.fit(F, targets)
-    errors = theirs.cv_results_.mean(axis=(0, 1))
-    # Rounding of sums over n cases, times the condition number of the centred kernel plus
-    # penalty (its smallest eigenvalue is the penalty): 4e-9 for the smallest.
-    n = len(F)
-    largest = np.linalg.norm(F - F.mean(axis=0), 2) ** 2
-    rounding = n * np.finfo(float).eps * (largest + found.penalties) / found.penalties
-    assert (np.abs(found.errors / errors - 1) <= rounding).all()
-    assert found.penalty == theirs.alpha_
-
-
-def test_cases_that_look_alike_leave_the_mean(rng):
-    targets = rng.standard_normal((6, 1))
-    found = solve_ridge(np.ones((6, 6)), targets)
-    # Coefficients Fᵀ · dual vanish, whatever the features that all cases share.
-    np.testing.assert_allclose(found.dual.sum(), 0, atol=1e-9 * np.abs(found.dual).max())
-    np.testing.assert_allclose(found.offset, targets.mean(axis=0))
-    others: Any = [np.delete(targets, i).mean() for i in range(6)]
-    np.testing.assert_allclose(found.held_out[:, 0], others)
-
-
-def test_single_precision_of_the_gram_matrix_is_enough(problem):
-    F, targets, _ = problem
-    exact = solve_ridge(F @ F.T, targets)
-    single = solve_ridge((F.astype(np.float32) @ F.T.astype(np.float32)), targets)
-    np.testing.assert_allclose(single.held_out, exact.held_out, atol=1e-3)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,24 +45,24 @@ def test_predictions_are_those_of_the_network(data):
     np.testing.assert_array_equal(same.kernel_, regressor.kernel_)
 
 
-def test_leave_one_out_is_what_scikit_learn_finds(data, monkeypatch):
-    from greenfold.estimators import regressor as estimator
-
-    # Noisy enough for a penalty inside the grid, whose steps are of a factor of two.
+@pytest.mark.parametrize("size", [1.0, 3.0])  # inside the grid, and its end
+def test_the_penalty_is_the_one_that_scikit_learn_chooses(data, size):
+    # Noisy enough for a penalty inside the grid.
     X, noise = data[0][:24], np.random.default_rng(1).standard_normal((24, 1))
-    y = data[1][:24, :1] + 2 * noise
-    regressor = ReservoirRegressor(n_neurons=8, ridge=1e-3, random_state=0).fit(X, y[:, 0])
+    y = data[1][:24, :1] + size * noise
+    regressor = ReservoirRegressor(n_neurons=8, input_projection="random", random_state=0)
+    regressor.fit(X, y[:, 0])
     x, t = (X - X.mean(0)) / np.sqrt(((X - X.mean(0)) ** 2).mean()), y - y.mean(0)
     unfolding, u = regressor.unfolding_, regressor.projections_.u
-    states = x.reshape(24, -1) @ unfolding.input_response(u)
+    states, spread = x.reshape(24, -1) @ unfolding.input_response(u), t.std()
+    penalties = np.geomspace(1e-8, 1e1, 19)
     errors = []
-    monkeypatch.setattr(estimator, "_RIDGES", np.geomspace(1e-4, 6.4e-3, 7))
-    for ridge in estimator._RIDGES:
+    for ridge in penalties:
         # The penalty of all cases, as ours is one of their mean.
-        held: Any = cross_val_predict(Ridge(alpha=24 * ridge), states, t, cv=LeaveOneOut())
-        errors.append(((np.reshape(held, t.shape) - t) ** 2).sum())
-    wanted = estimator._RIDGES[int(np.argmin(errors))]
-    assert estimator._leave_one_out(states, t) == pytest.approx(wanted)
+        model = Ridge(alpha=24 * ridge)
+        held = cross_val_predict(model, states, t[:, 0] / spread, cv=LeaveOneOut())
+        errors.append(((held - t[:, 0] / spread) ** 2).sum())
+    assert regressor.ridge_ == pytest.approx(penalties[int(np.argmin(errors))])
 
 
 def test_a_solved_projection_bears_noise_better(data):

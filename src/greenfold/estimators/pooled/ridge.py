@@ -1,7 +1,6 @@
 """Ridge regression on pooled features, which are standardised and weighted by kind.
 
-With more features than cases, everything follows from the Gram matrix K = F Fᵀ (n × n). One
-eigenvalue decomposition serves all penalties and the leave-one-out residuals.
+There are more features than cases, so it is solved in its dual form.
 
 More than `DUAL_CASES` series are divided at random into parts of a few thousand. Each part
 is solved separately, with the same penalty, and the solutions are averaged. For kernel
@@ -18,17 +17,14 @@ from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import numpy as np
-from scipy import linalg
 from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
 from ..._base.calls import tell
+from ...math.ridge import PENALTIES, dual_path, mean_square, solve_dual
 from ..series import SeriesByLength
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
-#: Penalties to compare, relative to the mean squared length of a centred case. They range
-#: from almost none to a penalty that leaves little but the mean.
-PENALTIES = np.logspace(-5, 2, 22)
 #: Largest number of series to solve all at once; the cost grows as the cube of the number.
 DUAL_CASES = 4096
 #: Largest size in bytes at which the features of the training series are kept.
@@ -36,95 +32,10 @@ KEPT_BYTES = 2**30
 #: Approximate number of series per part, and of held-out series.
 PART_CASES = 2500
 HELD_OUT = 512
-#: Relative spread of cases below which they differ only by rounding.
-_ALIKE = 1e-12
 #: Relative spread below which a feature varies only by rounding.
 _ROUNDING = 1e-5
 #: Number of columns to standardise at a time.
 _COLUMNS = 2**11
-
-
-class RidgeSolution(NamedTuple):
-    """Ridge regression on centred features, in its dual form."""
-
-    #: (n_cases, n_targets); coefficients are Fᵀ · dual, because its columns sum to zero.
-    dual: np.ndarray
-    #: Prediction at the weighted mean of the cases, (n_targets,).
-    offset: np.ndarray
-    #: λ, in units of K.
-    penalty: float
-    #: Prediction for each case by the solution without that case.
-    held_out: np.ndarray
-    #: All penalties compared, and the mean squared leave-one-out error of each.
-    penalties: np.ndarray
-    errors: np.ndarray
-
-
-def solve_ridge(
-    gram: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray | None = None,
-    penalties: np.ndarray = PENALTIES,
-) -> RidgeSolution:
-    """Minimise Σ_i ω_i |y_i − f(x_i)|² + λ|w|² over f = w·x + b, at the best λ.
-
-    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred. ``weights``
-    are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of centred K.
-    """
-    omega = np.ones(len(gram)) if weights is None else weights
-    penalties = penalties * mean_square(gram, omega)
-    best: Any = None
-    errors = []
-    for penalty, found in zip(
-        penalties, ridge_path(gram, targets, omega, penalties), strict=True
-    ):
-        squares = ((targets - found[1]) ** 2).mean(axis=1)
-        errors.append(np.average(squares, weights=omega))
-        if len(errors) == 1 or errors[-1] < min(errors[:-1]):
-            best = float(penalty), *found
-    penalty, dual, held_out = best
-    offset = np.average(targets, axis=0, weights=omega)
-    return RidgeSolution(dual, offset, penalty, held_out, penalties, np.array(errors))
-
-
-def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted mean square of a centred case; one if all cases are alike."""
-    share = weights / weights.sum()
-    centred = weights @ np.diag(gram) - weights.sum() * (share @ gram @ share)
-    return float(centred) / len(gram) if centred > _ALIKE * np.trace(gram) else 1.0
-
-
-def ridge_path(
-    gram: np.ndarray, targets: np.ndarray, weights: np.ndarray, penalties: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield dual coefficients and held-out predictions per penalty, in units of K.
-
-    With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
-    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i Σ_k V_ik² d_k. This is the usual (y_i − f_i)/(1 −
-    h_i), in which the small factor λ cancels. The intercept is not penalised, so V leaves
-    out its direction √ω, an eigenvector of A with e = 0.
-    """
-    omega = np.asarray(weights, dtype=np.float64)
-    share = omega / omega.sum()
-    A = np.array(gram, dtype=np.float64)
-    row = A @ share
-    # Twice the mean square, added, makes √ω the last eigenvector, up to rounding. Without
-    # it, its part would have to be subtracted from a sum over all eigenvectors, which would
-    # lose half of the digits at small penalties.
-    A += share @ row + 2 * (share @ np.diag(A) or 1.0)
-    A -= row[:, None]
-    A -= row[None, :]
-    root = np.sqrt(omega)
-    A *= root[:, None]
-    A *= root[None, :]
-    e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
-    e, V = np.maximum(e[:-1], 0), V[:, :-1]
-    rotated = V.T @ (root[:, None] * (targets - share @ targets))
-    squared = V**2
-    for penalty in penalties:
-        d = 1 / (e + penalty)
-        c = V @ (d[:, None] * rotated)
-        yield root[:, None] * c, targets - c / (root * (squared @ d))[:, None]
 
 
 class HeadFit(NamedTuple):
@@ -189,7 +100,7 @@ def fit_head(
         if keep:
             kept.append(block)
         del block
-    solution = solve_ridge(gram, targets, omega)
+    solution = solve_dual(gram, targets, omega)
     blocks = kept if keep else features.blocks(series)
     intercept, coefficients = _weigh(blocks, solution.dual, targets, omega)
     head = features.head(coefficients, intercept)
@@ -301,7 +212,7 @@ def _solve_part(
         cross += to_host(products).astype(np.float64)
     if penalties is None:
         penalties = PENALTIES * mean_square(gram, own)
-    duals = np.stack([dual for dual, _ in ridge_path(gram, targets, own, penalties)])
+    duals = np.stack([dual for dual, _ in dual_path(gram, targets, own, penalties)])
     share = own / own.sum()
     return penalties, duals, (cross - share @ gram) @ duals + share @ targets
 

@@ -1,0 +1,176 @@
+"""Ridge regression: the solve for one penalty or many, and leave-one-out errors.
+
+With few features, everything follows from their Gram matrix FᵀF (`solve_ridge`,
+`ridge_path`). With more features than cases, it follows from the Gram matrix of the cases,
+K = F Fᵀ (`solve_dual`, `dual_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+#: Penalties to compare, relative to the mean squared length of a centred case. They range
+#: from almost none to a penalty that leaves little but the mean.
+PENALTIES = np.logspace(-5, 2, 22)
+#: Smallest penalty, relative to the largest eigenvalue of a Gram matrix: directions below
+#: its rounding error are not determined, at any penalty.
+_LEAST = 1e-15
+#: Relative spread of cases below which they differ only by rounding.
+_ALIKE = 1e-12
+
+
+def solve_ridge(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarray:
+    """Return (G + λ)⁻¹ C for a Gram matrix G (p, p) and cross products C (p, n_targets).
+
+    G may be singular.
+    """
+    A = (gram + gram.T) / 2
+    A[np.diag_indices_from(A)] += penalty
+    size = linalg.norm(A, 1)
+    with suppress(linalg.LinAlgError):
+        factor = linalg.cho_factor(A)
+        if linalg.lapack.dpocon(factor[0], size)[0] > np.finfo(float).eps:
+            return linalg.cho_solve(factor, cross)
+    # Rounding of G hides the penalty.
+    return next(ridge_path(gram, cross, np.array([penalty])))
+
+
+def ridge_path(
+    gram: np.ndarray, cross: np.ndarray, penalties: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield (G + λ)⁻¹ C for each penalty λ, from one eigenvalue decomposition."""
+    sizes, vectors = linalg.eigh(gram)
+    along = vectors.T @ cross
+    sizes = np.maximum(sizes, 0.0)
+    least = max(_LEAST * float(sizes[-1]), np.finfo(float).tiny)
+    for penalty in penalties:
+        yield vectors @ (along / (sizes + max(float(penalty), least))[:, None])
+
+
+def leave_one_out(
+    features: np.ndarray, targets: np.ndarray, penalties: np.ndarray
+) -> np.ndarray:
+    """Return the mean squared error of each case, predicted without it, (n_penalties,).
+
+    Features are (n_cases, p), targets (n_cases, n_targets), and penalties in units of FᵀF.
+    The intercept is not penalised.
+    """
+    n = len(features)
+    centred, t = features - features.mean(0), targets - targets.mean(0)
+    # A large constant column makes the direction of the means the first left vector.
+    constant = np.full((n, 1), 2 * np.linalg.norm(centred) or 1.0)
+    V, sizes, _ = linalg.svd(np.hstack([constant, centred]), full_matrices=False)
+    V, sizes = V[:, 1:], sizes[1:]
+    rotated = V.T @ t
+    rest, outside = np.zeros_like(t), np.zeros(n)
+    if len(sizes) < n - 1:  # else the vectors are a basis, up to rounding
+        rest = t - V @ rotated
+        outside = np.maximum(1 - 1 / n - (V**2).sum(1), 0)
+    left_out = _left_out(sizes**2, V, rotated, penalties, rest, outside)
+    return np.array([(one**2).mean() for _, one in left_out])
+
+
+def _left_out(
+    e: np.ndarray,
+    V: np.ndarray,
+    rotated: np.ndarray,
+    penalties: np.ndarray,
+    rest: np.ndarray | float = 0.0,
+    outside: np.ndarray | float = 0.0,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the residuals of the fit, and those of fits without each case.
+
+    V are eigenvectors of A (n_cases, n_cases), e their eigenvalues, and ``rotated`` = Vᵀt.
+    Along all other directions, but that of the means, A is zero; ``rest`` is t there, and
+    ``outside`` (n_cases,) their part of each case. With d = λ/(e + λ), the residual without
+    case i is [V d Vᵀ t]_i / Σ_k V_ik² d_k. This is the usual (t_i − f_i)/(1 − h_i), but
+    small penalties do not cancel its digits.
+    """
+    squared = V**2
+    for penalty in penalties:
+        d = penalty / (e + penalty)
+        residual = V @ (d[:, None] * rotated) + rest
+        yield residual, residual / (squared @ d + outside)[:, None]
+
+
+class DualSolution(NamedTuple):
+    """Ridge regression on centred features, in its dual form."""
+
+    #: (n_cases, n_targets); coefficients are Fᵀ · dual, because its columns sum to zero.
+    dual: np.ndarray
+    #: Prediction at the weighted mean of the cases, (n_targets,).
+    offset: np.ndarray
+    #: λ, in units of K.
+    penalty: float
+    #: Prediction for each case by the solution without that case.
+    held_out: np.ndarray
+    #: All penalties compared, and the mean squared leave-one-out error of each.
+    penalties: np.ndarray
+    errors: np.ndarray
+
+
+def solve_dual(
+    gram: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray | None = None,
+    penalties: np.ndarray = PENALTIES,
+) -> DualSolution:
+    """Minimise Σ_i ω_i |y_i − f(x_i)|² + λ|w|² over f = w·x + b, at the best λ.
+
+    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred. ``weights``
+    are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of centred K.
+    """
+    omega = np.ones(len(gram)) if weights is None else weights
+    penalties = penalties * mean_square(gram, omega)
+    best, errors = None, []
+    path = dual_path(gram, targets, omega, penalties)
+    for penalty, found in zip(penalties, path, strict=True):
+        squares = ((targets - found[1]) ** 2).mean(axis=1)
+        errors.append(np.average(squares, weights=omega))
+        if best is None or errors[-1] < min(errors[:-1]):
+            best = float(penalty), *found
+    assert best is not None
+    penalty, dual, held_out = best
+    offset = np.average(targets, axis=0, weights=omega)
+    return DualSolution(dual, offset, penalty, held_out, penalties, np.array(errors))
+
+
+def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weighted mean square of a centred case; one if all cases are alike."""
+    share = weights / weights.sum()
+    centred = weights @ np.diag(gram) - weights.sum() * (share @ gram @ share)
+    return float(centred) / len(gram) if centred > _ALIKE * np.trace(gram) else 1.0
+
+
+def dual_path(
+    gram: np.ndarray, targets: np.ndarray, weights: np.ndarray, penalties: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield dual coefficients and held-out predictions per penalty, in units of K.
+
+    With S = diag(√ω), the problem is that of A = S K S (centred) = V e Vᵀ. The intercept is
+    not penalised, so V leaves out its direction √ω, an eigenvector of A with e = 0.
+    """
+    omega = np.asarray(weights, dtype=np.float64)
+    share = omega / omega.sum()
+    A = np.array(gram, dtype=np.float64)
+    row = A @ share
+    # Twice the mean square, added, makes √ω the last eigenvector, up to rounding. Without
+    # it, its part would have to be subtracted from a sum over all eigenvectors, which would
+    # lose half of the digits at small penalties.
+    A += share @ row + 2 * (share @ np.diag(A) or 1.0)
+    A -= row[:, None]
+    A -= row[None, :]
+    root = np.sqrt(omega)[:, None]
+    A *= root
+    A *= root.T
+    e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
+    e, V = np.maximum(e[:-1], 0), V[:, :-1]
+    rotated = V.T @ (root * (targets - share @ targets))
+    left_out = _left_out(e, V, rotated, penalties)
+    for penalty, (residual, without) in zip(penalties, left_out, strict=True):
+        yield root * residual / penalty, targets - without / root
