@@ -14,7 +14,7 @@ from . import (
     unfolding,
     validity,
 )
-from ._base.calls import progress
+from ._base.progress import progress
 from .analysis.curves import choose_tau
 from .analysis.eta import choose_eta
 from .analysis.memory import memory_capacity

@@ -17,8 +17,8 @@ from reservoirpy.nodes import Reservoir as Node
 from scipy import sparse
 
 from ._base import checks as check
-from ._base.calls import with_few_threads
 from ._base.printing import Shown
+from ._base.threads import with_few_threads
 from .devices.device import Device
 from .dynamics.driven import DrivenNetwork
 from .dynamics.dynamics import Dynamics
@@ -79,7 +79,7 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
     return EchoStateNetwork(drawn.W, *_parts(drawn, gain))
 
 
-@with_few_threads(lambda node, *_, **__: node.units)
+@with_few_threads(lambda node: node.units)
 def solve_input(
     node: Any,
     X: Any,
@@ -152,7 +152,7 @@ def solve_input(
     return SolvedInput(drawn, best, network)
 
 
-@with_few_threads(lambda node, *_, **__: node.units)
+@with_few_threads(lambda node: node.units)
 def solve_sequence(
     node: Any,
     x: Any,

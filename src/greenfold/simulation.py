@@ -17,7 +17,7 @@ from scipy.integrate import solve_ivp
 
 from ._base import checks as check
 from ._base.arrays import batches, like
-from ._base.calls import rows_of, with_few_threads
+from ._base.threads import with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
 
@@ -29,7 +29,7 @@ _CASES_TOGETHER = 256
 _EXPLICIT_REACH, _STIFF_STEPS = 6.0, 200
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda reservoir: reservoir.n_neurons)
 def simulate(
     reservoir: Reservoir | EchoStateNetwork,
     X: Any,

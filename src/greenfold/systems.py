@@ -60,6 +60,11 @@ class HasSizes(Protocol):
     def n_outputs(self) -> int: ...
 
 
+def rows_of(system: HasSizes) -> int:
+    """Return the number of rows of the largest matrices of a system."""
+    return max(system.n_inputs, system.n_outputs)
+
+
 @runtime_checkable
 class LinearSystem(HasSizes, Protocol):
     """A linear system with kernels a = vᵀ G_n u; its optimum over u and v can be certified.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._base import checks as check
 from ._base.arrays import to_host
-from ._base.calls import rows_of, with_few_threads
+from ._base.threads import with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
 from .networks.reservoir import Reservoir, abscissa
@@ -112,7 +112,7 @@ class Validity:
         return f"in a simulation of {self.n_simulated} series, {changes}"
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda expansion: expansion.n_outputs)
 def assess(
     expansion: Expansion,
     stimuli: Stimuli,
@@ -285,7 +285,7 @@ class SimulatedCheck:
     simulated_accuracy: float
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda unfolding: unfolding.n_neurons)
 def check_by_simulation(
     unfolding: Unfolding,
     X: Any,

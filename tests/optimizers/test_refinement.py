@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, load, optimize
-from greenfold._base import calls as _progress
+from greenfold._base import progress as _progress
 from greenfold.optimizers import nonlinear as refinement
 from greenfold.optimizers.linear import ascend
 from greenfold.optimizers.nonlinear import NonlinearProblem

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
-from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
+from .._base.threads import with_few_threads
 from ..math.margins import gaussian_soft_margin
 from ..networks.reservoir import Reservoir
 from ..optimizers.linear import LinearProblem
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
-from ..systems import Network, System
+from ..systems import Network, System, rows_of
 from ..unfolding.unfolding import unfold
 
 
@@ -29,7 +29,7 @@ class MarginCurve:
     variance: np.ndarray
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda unfolding: unfolding.n_neurons)
 def margin_over_time(
     unfolding: Any,
     stimuli: Stimuli,
@@ -150,7 +150,7 @@ class TauChoice(Shown):
         return {"best": self.best, "compared": compared, "times": len(self.times)}
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda reservoir: reservoir.n_neurons)
 def choose_tau(
     reservoir: Reservoir,
     stimuli: Stimuli,

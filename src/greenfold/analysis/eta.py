@@ -14,15 +14,16 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import BATCH_BYTES
-from .._base.calls import display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
+from .._base.progress import as_part, display, watched
+from .._base.threads import with_few_threads
 from ..math.decisions import fit_slope, judge_held_out, with_heavy_tails
 from ..optimizers.linear import LinearProblem, ascend
 from ..optimizers.shared import SharedProblem
 from ..stimuli.base import Series
 from ..stimuli.frame import Frame, frames_of
 from ..stimuli.samples import SampleStimuli
-from ..systems import LinearSystem, System
+from ..systems import LinearSystem, System, rows_of
 
 #: Two values per decade. At the smallest η, only the distance of the class means counts; at
 #: the largest η, only their spread does.
@@ -157,7 +158,9 @@ class Folds:
 
         text = "calibrating" if solved else "choosing η"
         with display() as shown, shown.bar(f"{text} on folds", len(sides)) as bar:
-            done: Any = Parallel(self.n_jobs, prefer="threads")(map(delayed(judge), sides))
+            done: Any = Parallel(self.n_jobs, prefer="threads")(
+                map(delayed(as_part(judge)), sides)
+            )
         return [found for found in done if found]
 
     def choose(self, done: list[_Fold]) -> tuple[np.ndarray, int]:

@@ -10,8 +10,9 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
-from .._base.calls import display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
+from .._base.progress import display, watched
+from .._base.threads import with_few_threads
 from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
 from ..optimizers.bounds import Constraint, Entries, Relaxation, Squares
@@ -20,7 +21,7 @@ from ..optimizers.masks import into_box, solve_mask_near
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
-from ..systems import System
+from ..systems import System, rows_of
 
 #: Largest number of evaluations of the ascent on a replicate, which starts at the solution
 #: on the estimate.

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
-from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
+from .._base.threads import with_few_threads
 from ..devices.device import Device, Restricted
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
-from ..systems import System
+from ..systems import System, rows_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,8 +17,9 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
 from .._base import checks as check
-from .._base.calls import Bar, display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
+from .._base.progress import Bar, display, watched
+from .._base.threads import with_few_threads
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
 from ..networks.echo_state import EchoStateNetwork
@@ -368,7 +369,7 @@ class ReservoirPath(Shown):
         return {**facts, "held_out": outside, "evaluations": count, "status": self.status}
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda reservoir: reservoir.n_neurons)
 @watched
 def optimize_reservoir(
     reservoir: Reservoir | EchoStateNetwork,

@@ -40,9 +40,11 @@ from typing import Any
 import joblib
 
 from .. import __version__
-from .._base.calls import Bar, display, noticing_interrupts, one_thread
 from .._base.checks import must, needs, require
 from .._base.files import plain, replacing, write_json
+from .._base.interrupts import noticing_interrupts
+from .._base.progress import Bar, display
+from .._base.threads import one_thread
 
 try:
     import fcntl

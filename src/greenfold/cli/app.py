@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .._base.calls import few_threads, noticing_interrupts, was_interrupted
+from .._base.interrupts import noticing_interrupts, was_interrupted
+from .._base.threads import few_threads
 from .data import fetch, list_, path
 from .evaluate import demo, evaluate
 from .explore import explore
@@ -37,13 +38,15 @@ class _Group(TyperGroup):
         invocation.arguments = list(sys.argv[1:] if args is None else args)
         invocation.context = None
         extra["standalone_mode"] = False
-        sys.exit(_guarded(super().main, extra))
+        with noticing_interrupts():
+            code = _guarded(super().main, extra)
+        sys.exit(code)
 
 
 def _guarded(work: Any, extra: dict[str, Any]) -> int:
     """Run ``work`` and return its exit code; report an exception in one sentence."""
     try:
-        with warnings.catch_warnings(), noticing_interrupts(), few_threads():
+        with warnings.catch_warnings(), few_threads():
             warnings.showwarning = _say_warning
             code = work(args=list(invocation.arguments), **extra)
             sys.stdout.flush()

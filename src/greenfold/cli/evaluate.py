@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .._base.calls import raise_if_interrupted
+from .._base.interrupts import raise_if_interrupted
 from . import options, show
 from .options import Answer, Classifier, Tested, command, opt
 

@@ -32,7 +32,8 @@ from typing import (
 
 import typer
 
-from .._base.calls import display, raise_if_interrupted
+from .._base.interrupts import raise_if_interrupted
+from .._base.progress import display
 
 #: The name of the built-in data set, which needs no files.
 SYNTHETIC = "synthetic-heartbeats"

@@ -18,8 +18,8 @@ from scipy.stats import t as student_t
 from .._base import checks as check
 from .._base import codec
 from .._base.arrays import to_host
-from .._base.calls import with_few_threads
 from .._base.printing import Shown
+from .._base.threads import with_few_threads
 from ..datasets.files import DataError
 from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
@@ -58,7 +58,7 @@ _PAST = 16
 _OWN_SIGNAL = "drive every input with a random signal of its own"
 
 
-def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
+def _rows_to_fit(drive: Any, n_steps: int) -> int:
     """Return the number of rows of the covariance of the lagged drive."""
     one = drive[0] if isinstance(drive, list | tuple) else drive
     return np.shape(one)[1] * n_steps

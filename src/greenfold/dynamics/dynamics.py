@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import batches, namespace, to_host
-from .._base.calls import rows_of, with_few_threads
+from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
@@ -205,7 +205,7 @@ class Dynamics:
             self.step_error = plan_substeps(self._plan, X, u, self.tol, known=known)
         return self._plan(self.step_error.n_sub)
 
-    @with_few_threads(rows_of)
+    @with_few_threads(lambda self: self.n_neurons)
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
     ) -> Any:
@@ -236,7 +236,7 @@ class Dynamics:
             self.step_error = every.step_error
         return walk.trajectories() if trajectories else walk.states
 
-    @with_few_threads(rows_of)
+    @with_few_threads(lambda self: self.n_neurons)
     def pullback(
         self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
     ) -> Any:

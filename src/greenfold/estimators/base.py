@@ -24,6 +24,7 @@ from .._base import codec
 from .._base.archive import refuse_file
 from .._base.arrays import exponent
 from .._base.codec import Arrays, Field, Saved, Stored
+from .._base.threads import LARGE
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
@@ -65,6 +66,8 @@ class FiniteArray(Options):
         return self.wanted
 
 
+#: For at most this many values in a product of series, BLAS uses one thread anyway.
+_TINY = 2**13
 #: Sizes whose squares do not overflow.
 POSITIVE = Number(Real, 1e-100, 1e100, closed="both")
 NOT_NEGATIVE = Number(Real, 0, 1e100, closed="both")
@@ -261,6 +264,19 @@ def fixed_input(
             wanted = f"non-zero and of shape ({n_neurons}, {n_channels})"
             estimator._refuse("input_projection", wanted)
     return u / np.linalg.norm(u)
+
+
+def rows_to_fit(self: Any) -> int:
+    """Return the number of rows of the network of an estimator, given or drawn."""
+    given = self.reservoir
+    if given is None:
+        return self.n_neurons
+    return given.n_neurons if hasattr(given, "n_neurons") else len(given)
+
+
+def rows_to_read(self: Any, X: Any) -> int:
+    """Return the number of rows for reading series; limiting BLAS is slower for few."""
+    return LARGE if X.size <= _TINY else rows_to_fit(self)
 
 
 # Files

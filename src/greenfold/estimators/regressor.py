@@ -13,7 +13,8 @@ from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse_file
 from .._base.arrays import exponent
-from .._base.calls import rows_of_estimator, rows_to_read, tell, watched, with_few_threads
+from .._base.progress import tell, watched
+from .._base.threads import with_few_threads
 from ..math.ridge import leave_one_out
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.regression import solve_regression
@@ -27,6 +28,8 @@ from .base import (
     describe_fitted,
     fixed_input,
     make_network,
+    rows_to_fit,
+    rows_to_read,
 )
 from .series import read_targets, read_values
 
@@ -118,7 +121,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_few_threads(rows_of_estimator)
+    @with_few_threads(rows_to_fit)
     @watched
     def fit(self, X: Any, y: Any) -> ReservoirRegressor:
         """Solve for the input projection and the readouts of targets ``y``.

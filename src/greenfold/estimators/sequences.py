@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse_file
-from .._base.calls import tell, watched, with_few_threads
+from .._base.progress import tell, watched
+from .._base.threads import with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
 from ..math.ridge import ridge_path
@@ -706,7 +707,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     True
     """
 
-    @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
+    @with_few_threads(lambda self: self.n_neurons)
     @watched
     def fit(self, x: Any, y: Any) -> Self:
         """Solve for the input weights, and fit the readout to ``y`` at each step's end.
@@ -839,7 +840,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     _given_name: ClassVar[str] = "series"
     _leak: ClassVar[float] = 0.5
 
-    @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
+    @with_few_threads(lambda self: self.n_neurons)
     @watched
     def fit(self, series: Any, exog: Any = None) -> Self:
         """Solve for the input weights, and fit the readout to the next sample.

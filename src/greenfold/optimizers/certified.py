@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._base import checks as check
-from .._base.calls import display
+from .._base.progress import display
 from ..math.covariances import root
 from .alternating import alternate
 from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors

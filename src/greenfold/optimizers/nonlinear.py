@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
-from .._base.calls import Bar, display, tell
+from .._base.progress import Bar, display, tell
 from ..math.margins import SoftMargin, gaussian_soft_margin
 from ..math.sphere import maximize_on_sphere
 from ..stimuli.base import Stimuli

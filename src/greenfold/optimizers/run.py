@@ -13,13 +13,21 @@ from typing import Any, overload
 import numpy as np
 
 from .._base import checks as check
-from .._base.calls import is_part, rows_of, watched, with_few_threads
+from .._base.progress import is_part, watched
+from .._base.threads import with_few_threads
 from ..devices.device import Device
 from ..math.covariances import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
-from ..systems import Expansion, IntegratedSystem, ModalLinearSystem, System, lacking
+from ..systems import (
+    Expansion,
+    IntegratedSystem,
+    ModalLinearSystem,
+    System,
+    lacking,
+    rows_of,
+)
 from ..validity import ExpansionWarning, assess
 from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace, to_host
-from .._base.calls import tell
+from .._base.progress import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge

@@ -15,8 +15,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace
-from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
+from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from .kernel import (
@@ -43,7 +43,7 @@ from .walk import Walk, checked_cotangent
 TABLE_BYTES = 2**30
 
 
-@with_few_threads(rows_of)
+@with_few_threads(lambda reservoir: reservoir.n_neurons)
 def unfold(
     reservoir: Reservoir | EchoStateNetwork,
     *,
@@ -283,7 +283,7 @@ class Unfolding(Shown):
             return state_kernels(self.maps, projection)
         return state_kernels(self.maps.on(reference), like(projection, reference))
 
-    @with_few_threads(rows_of)
+    @with_few_threads(lambda self: self.n_neurons)
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
     ) -> Any:
@@ -311,7 +311,7 @@ class Unfolding(Shown):
         check.require(finite, f"{problem}; scale `X` or `u` down.", OverflowError)
         return found
 
-    @with_few_threads(rows_of)
+    @with_few_threads(lambda self: self.n_neurons)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Return the gradient with respect to the projections, by the adjoint method.
 
@@ -339,7 +339,7 @@ class Unfolding(Shown):
         u_bar = namespace(X).reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
         return u_bar if readout is None else (u_bar, v_bar)
 
-    @with_few_threads(rows_of)
+    @with_few_threads(lambda self: self.n_neurons)
     def kernels(self, u: Any, v: Any) -> Kernel:
         """Collapse the reservoir with projections u and v into one `Kernel`."""
         projection = check.input_projection(u, self.n_neurons)

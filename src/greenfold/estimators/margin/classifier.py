@@ -26,14 +26,9 @@ from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse_file
 from ..._base.arrays import exponent, in_chunks, to_host
-from ..._base.calls import (
-    display,
-    rows_of_estimator,
-    rows_to_read,
-    watched,
-    with_few_threads,
-)
 from ..._base.printing import Shown
+from ..._base.progress import as_part, display, watched
+from ..._base.threads import with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ...devices.noise import covariance
 from ...dynamics.dynamics import Dynamics
@@ -82,6 +77,8 @@ from ..base import (
     describe_fitted,
     fixed_input,
     make_network,
+    rows_to_fit,
+    rows_to_read,
 )
 from ..series import match_shape, read_aligned, read_labelled, read_labels
 
@@ -515,7 +512,7 @@ class ReservoirClassifier(
 
     # Fitting
 
-    @with_few_threads(rows_of_estimator)
+    @with_few_threads(rows_to_fit)
     @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
         """Fit the classifier: solve for the input projections and readouts.
@@ -551,7 +548,7 @@ class ReservoirClassifier(
         return self
 
     @available_if(_is_linear)
-    @with_few_threads(rows_of_estimator)
+    @with_few_threads(rows_to_fit)
     @watched
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -802,7 +799,7 @@ class ReservoirClassifier(
             bar.advance(1, f"solving u and v: κ {head.soft_margin:.4g}{bound}")
             return head
 
-        jobs = map(delayed(solve), self.compared_, frames)
+        jobs = map(delayed(as_part(solve)), self.compared_, frames)
         with display() as shown, shown.bar("solving u and v", len(frames)) as bar:
             found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
         self.shared_bound_ = found[0].bound if self._shares else None

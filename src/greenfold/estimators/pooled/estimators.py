@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base import codec
 from ..._base.archive import refuse_file
 from ..._base.arrays import exponent
-from ..._base.calls import tell, watched, with_few_threads
+from ..._base.progress import tell, watched
+from ..._base.threads import with_few_threads
 from ...math.decisions import fit_slope
 from ...stimuli.chunks import by_chunks
 from ..base import (
@@ -331,7 +332,7 @@ class PooledReservoirClassifier(
         )
         self.class_weight = class_weight
 
-    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
+    @with_few_threads(lambda X: len(X))  # of the Gram matrix
     @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PooledReservoirClassifier:
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
@@ -429,7 +430,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     held_out_predictions_: np.ndarray | None
 
-    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
+    @with_few_threads(lambda X: len(X))  # of the Gram matrix
     @watched
     def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
         """Draw the bank and fit ``y`` of shape (n_cases,) or (n_cases, n_targets)."""

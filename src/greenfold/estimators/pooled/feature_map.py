@@ -22,7 +22,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import batches, like, to_host
-from ..._base.calls import with_few_threads
+from ..._base.threads import with_few_threads
 from ..series import SeriesByLength
 from .bank import GROUP, FilterBank
 

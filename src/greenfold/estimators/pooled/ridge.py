@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
-from ..._base.calls import tell
+from ..._base.progress import tell
 from ...math.ridge import PENALTIES, dual_path, mean_square, solve_dual
 from ..series import SeriesByLength
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights

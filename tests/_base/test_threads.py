@@ -20,7 +20,7 @@ from greenfold import (
     simulate,
     unfold,
 )
-from greenfold._base import calls as _threads
+from greenfold._base import threads as _threads
 from greenfold.datasets import synthetic_heartbeats
 
 
@@ -97,7 +97,7 @@ def test_what_the_user_has_said_is_the_last_word(monkeypatch, stimuli):
 def test_users_say_it_by_a_variable(name):
     env = {k: v for k, v in os.environ.items() if k not in _threads._VARIABLES}
     env |= {} if name is None else {name: "2"}
-    code = "from greenfold._base import calls; print(calls._told)"
+    code = "from greenfold._base import threads; print(threads._told)"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
     assert done.stdout.split() == [b"False" if name is None else b"True"]
 
