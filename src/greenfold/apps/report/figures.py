@@ -20,7 +20,7 @@ from ... import ReservoirClassifier, optimize
 from ...analysis import curves as margin_curves
 from ...analysis.masks import MaskStudy
 from ...estimators.margin.classifier import class_weights
-from ...estimators.series import read_series
+from ...estimators.series import read_aligned
 from ...math.margins import state_moments
 from ...math.sphere import maximize_on_sphere
 from ...stimuli.frame import Frame, frames_of
@@ -174,7 +174,7 @@ def _steps(row: Row) -> np.ndarray:
 
 def class_means(task: Split, row: Row) -> list[Picture]:
     """Draw mean and spread of every class over time, one figure per channel."""
-    series = read_series(row.classifier, task.X, fitting=False)
+    series = read_aligned(row.classifier, task.X, fitting=False)
     values, labels = series.values, row.classifier.classes_[:MAX_CLASSES]
     if series.present is not None:
         values = np.where(series.present[:, None, :], values, np.nan)
@@ -280,7 +280,7 @@ def _noise_bar(ax: Any, noise: float) -> str:
 
 def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
     """Return coordinates and moments of the first comparison, as in the fit."""
-    series = read_series(classifier, X, fitting=False)
+    series = read_aligned(classifier, X, fitting=False)
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
     counts = np.bincount(codes, minlength=len(classifier.classes_))
     weights = class_weights(classifier, classifier.classes_, counts)
@@ -365,7 +365,7 @@ def _margins_over_time(
         own: Any = {"u": u, "eta": eta}
         found = margin_curves.margin_over_time(unfolding, frame.stimuli, times, **own)
         return times, found.soft_margin
-    series = read_series(classifier, X, fitting=False)
+    series = read_aligned(classifier, X, fitting=False)
     room = max(50, _NUMBERS // (n_steps * unfolding.n_neurons))
     chosen = slice(None, None, -(-len(series) // room))
     own = (np.asarray(y) == classifier.classes_[classifier.compared_[0]])[chosen]
