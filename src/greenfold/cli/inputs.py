@@ -20,6 +20,7 @@ from ..datasets.archive import load_dataset
 from ..datasets.arrays import load_array, load_arrays
 from ..datasets.files import read_bytes, suffix_of
 from ..datasets.parsed import Labels, canonical_labels, lines_of, naming, reason
+from ..datasets.text import TableHints
 from ..networks.reservoir import Reservoir
 from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
 
@@ -159,9 +160,10 @@ def _read(
     else:
         source: Any = sys.stdin.buffer if piped else data
         is_measured = bool(known)  # a model knows how long its series are
-        known["labels"] = "none" if suffix_of(data, form) == ".npy" else labels
-        known |= {"missing": _missing(reading, keep), "label_column": reading.label_column}
-        X, y, assumed = formats.read_with_origin(source, format=form, **known)
+        missing = _missing(reading, keep)
+        wanted: Labels = "none" if suffix_of(data, form) == ".npy" else labels
+        hints = TableHints(label_column=reading.label_column, **known)
+        X, y, assumed = formats.read_with_origin(source, missing, wanted, form, hints)
         if assumed and not is_measured:
             wrong = "if that is wrong, give --label-column"
             taken = f"took the first column of {data} as labels"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._base.checks import must
-from . import arrays, tables, tagged
+from . import arrays, text
 from .arrays import OpenedSeries
 from .parsed import (
     DataError,
@@ -29,6 +29,7 @@ from .parsed import (
     readable,
     refuse_data,
 )
+from .text import TableHints
 
 #: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
 Source: TypeAlias = str | Path | BinaryIO
@@ -87,11 +88,11 @@ def _checked(path: str | Path) -> Path:
 
 #: Formats that are read whole, the preferred one of a data set first.
 _PARSERS: dict[str, Callable[..., Parsed]] = {
-    ".ts": tagged.parse_ts,
-    ".tsv": tables.parse_table,
-    ".txt": tables.parse_table,
-    ".csv": tables.parse_table,
-    ".arff": tagged.parse_arff,
+    ".ts": text.parse_ts,
+    ".tsv": text.parse_table,
+    ".txt": text.parse_table,
+    ".csv": text.parse_table,
+    ".arff": text.parse_arff,
     ".npz": arrays.parse_npz,
     ".npy": arrays.parse_npy,
 }
@@ -109,7 +110,7 @@ SUFFIXES = tuple(suffix for suffix in _PARSERS if suffix != ".npy")
 #: Values of `format` in `read_series`.
 FORMATS = tuple(suffix[1:] for suffix in _PARSERS)
 #: Suffixes of formats that do not say whether there are labels.
-TABLES = tuple(s for s, parse in _PARSERS.items() if parse is tables.parse_table)
+TABLES = tuple(s for s, parse in _PARSERS.items() if parse is text.parse_table)
 #: Suffixes of formats that are read in slices.
 OPENED = tuple(_OPENERS)
 
@@ -179,24 +180,14 @@ def read_series(
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
-    known = n_steps, classes, label_column
-    return read_with_origin(path, missing, labels, format, *known)[:2]
+    known = TableHints(n_steps, classes, label_column)
+    return read_with_origin(path, missing, labels, format, known)[:2]
 
 
 def read_with_origin(
-    path: Source,
-    missing: Missing = "error",
-    labels: Labels = "required",
-    format: str | None = None,
-    n_steps: int | None = None,
-    classes: Iterable[object] = (),
-    label_column: int | str | None = None,
+    path: Source, missing: Missing, labels: Labels, format: str | None, known: TableHints
 ) -> tuple[SeriesArrays, Any, bool]:
-    """Return what `read_series` does, and whether a column of numbers was taken as labels.
-
-    A header, labels of another type or ``label_column`` would distinguish labels from
-    values.
-    """
+    """Return what `read_series` does, and whether numbers were assumed to be labels."""
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
@@ -205,14 +196,13 @@ def read_with_origin(
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
         must(value in get_args(kinds), argument, wanted, repr(value))
+    hints = [known] if suffix in TABLES else []
     only = f"is for tables ({', '.join(TABLES)}), not for {suffix}"
-    is_table = suffix in TABLES
-    wrong = label_column is not None and not is_table
+    wrong = known.label_column is not None and not hints
     refuse_data(wrong, f"`label_column` {only}; leave it out.")
-    known = (n_steps, classes, label_column) if is_table else ()
     name, content = read_bytes(path)
     with naming(name), readable(suffix):
-        found = _PARSERS[suffix](content, labels, *known)
+        found = _PARSERS[suffix](content, labels, *hints)
         y = None if labels == "none" else found.labels
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
@@ -275,9 +265,6 @@ def open_series(
             return series, None
         written = np.asarray(found if labels is None else labels)
         if written.dtype.kind == "O":  # text from HDF5 and Parquet
-            text = (
-                s.decode(errors="replace") if hasattr(s, "decode") else s for s in written
-            )
-            written = np.array(list(text))
+            written = np.array(written.tolist())
         arrays.check_labels(written, len(series))
         return series, canonical_labels(written)
