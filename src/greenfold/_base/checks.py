@@ -252,6 +252,11 @@ def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None
         raise error(sentence)
 
 
+def without_effect(given: bool, name: str, when: str) -> None:
+    """Refuse an argument that is ``given`` but has no effect."""
+    require(not given, f"`{name}` has no effect {when}; leave it out.")
+
+
 @contextmanager
 def needs(what: str, part: str) -> Iterator[None]:
     """Say how to install optional packages if their import inside this context fails."""
