@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from greenfold.optimizers.certified import Search
 
 from greenfold import (
     Device,
@@ -31,7 +32,6 @@ from greenfold import (
 )
 from greenfold.analysis import mask_bound
 from greenfold.devices.noise import state_covariance
-from greenfold.optimizers.certified import Search
 from greenfold.optimizers.linear import (
     LinearProblem,
     Objective,

@@ -25,15 +25,20 @@ import pytest
 from scipy import sparse
 
 from greenfold import (
+    Alternating,
+    Ascent,
+    Box,
     Device,
     Dynamics,
     EchoStateNetwork,
     ExpansionWarning,
     Gain,
     GaussianStimuli,
+    Levels,
     MeasuredResponse,
     PooledReservoirClassifier,
     PooledReservoirRegressor,
+    RandomDraws,
     RegressionTask,
     Reservoir,
     ReservoirClassifier,
@@ -343,7 +348,7 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "echo state delay line": lambda: EchoStateNetwork.delay_line(6, bias=0.2),
     "echo state in space": lambda: EchoStateNetwork.spatial(6, rng=2, connectivity=0.5),
     "echo state Legendre": lambda: EchoStateNetwork.legendre(6, theta=5.0),
-    "echo state of a graph": lambda: EchoStateNetwork.from_graph(RING, leak=0.3, bias=0.1),
+    "echo state of a graph": lambda: EchoStateNetwork.from_graph(RING, bias=0.1),
 }
 enter("network", NETWORKS, behaviour)
 
@@ -598,7 +603,7 @@ FREE: dict[str, Callable[[], Any]] = {
         unfold(Reservoir(weights(5, 1.6), 0.5, allow_unstable=True), n_steps=5, dt=0.5),
         samples(),
     ),
-    "box to one side": lambda: optimize(device(), samples(), box=(-0.1, 0.7), **ONE),
+    "box to one side": lambda: optimize(device(), samples(), mask=Box(-0.1, 0.7), **ONE),
 }
 WIDE: dict[str, Callable[[], Any]] = {
     "read with weights": lambda: optimize(linear(readout=WEIGHTS), samples()),
@@ -606,7 +611,9 @@ WIDE: dict[str, Callable[[], Any]] = {
     "not negative": lambda: optimize(
         device(), samples(), mask="nonnegative", inputs=[0, 1, 3], **ONE
     ),
-    "box": lambda: optimize(device(), samples(), box=(-0.7, 0.7), inputs=[0, 1, 3], **ONE),
+    "box": lambda: optimize(
+        device(), samples(), mask=Box(-0.7, 0.7), inputs=[0, 1, 3], **ONE
+    ),
     "noise on the input": lambda: optimize(device(), samples(), input_noise=0.3),
     "noise of states": lambda: optimize(
         linear(), samples(), state_noise=state_covariance(network(), 0.03)
@@ -625,9 +632,9 @@ WIDE: dict[str, Callable[[], Any]] = {
 #: Without an ascent at the end: u was given, drawn, or is one of finitely many.
 DIRECT: dict[str, Callable[[], Any]] = {
     "given u": lambda: optimize(linear(), samples(), u=draw(61, 5)),
-    "random": lambda: optimize(linear(), samples(), method="random", n_starts=4, **ONE),
+    "random": lambda: optimize(linear(), samples(), method=RandomDraws(4), **ONE),
     "alternating": lambda: optimize(
-        linear(), samples(), method="alternating", n_starts=2, max_iter=5, **ONE
+        linear(), samples(), method=Alternating(2, rounds=5), **ONE
     ),
     "sign": lambda: optimize(linear(), samples(), mask="sign", **ONE),
     "sign, many entries": lambda: optimize(
@@ -636,12 +643,12 @@ DIRECT: dict[str, Callable[[], Any]] = {
     "sign, two channels": lambda: optimize(
         device(), samples(n_channels=2), 1.0, mask="sign", inputs=[0, 3], **ONE
     ),
-    "two levels": lambda: optimize(linear(), samples(), levels=2, **ONE),
-    "three levels": lambda: optimize(linear(), samples(), levels=3, **ONE),
-    "four levels": lambda: optimize(linear(), samples(), 1.0, levels=4, **ONE),
-    "given levels": lambda: optimize(device(), samples(), levels=[0, 0.5, 1], **ONE),
+    "two levels": lambda: optimize(linear(), samples(), mask=Levels(2), **ONE),
+    "three levels": lambda: optimize(linear(), samples(), mask=Levels(3), **ONE),
+    "four levels": lambda: optimize(linear(), samples(), 1.0, mask=Levels(4), **ONE),
+    "given levels": lambda: optimize(device(), samples(), mask=Levels([0, 0.5, 1]), **ONE),
     "given levels, many entries": lambda: optimize(
-        unfold(network(n=8), n_steps=5, dt=0.5), samples(), levels=[-1, 0, 2], **ONE
+        unfold(network(n=8), n_steps=5, dt=0.5), samples(), mask=Levels([-1, 0, 2]), **ONE
     ),
     "driven, sign": lambda: optimize(
         linear(), samples(), inputs=[0, 2, 4], mask="sign", **ONE
@@ -683,15 +690,17 @@ def dynamics(gain: Gain | None = None, **given: Any) -> Dynamics:
 
 #: The first start is the linear optimum, whose sign is that of a singular vector: any. Both
 #: signs are tried from two starts on.
-TWO: dict[str, Any] = {"n_starts": 2, "rng": 7}
-SHORT: dict[str, Any] = {"max_iter": 6, **TWO}
+TWO: dict[str, Any] = {"method": Ascent(n_starts=2)}
+SHORT: dict[str, Any] = {"method": Ascent(n_starts=2, max_evaluations=6)}
 CONVERGED: dict[str, Callable[[], Any]] = {
-    "order 1, samples": lambda: optimize(expanded(1), samples(), n_starts=4, **ONE),
+    "order 1, samples": lambda: optimize(
+        expanded(1), samples(), method=Ascent(n_starts=4), **ONE
+    ),
     "driven and read": lambda: optimize(
         expanded(1), samples(), inputs=[0, 2, 4], outputs=[1, 2, 4], **TWO
     ),
     "integrated, odd": lambda: optimize(
-        dynamics(Gain.tanh()), samples(), n_starts=1, **ONE
+        dynamics(Gain.tanh()), samples(), method=Ascent(n_starts=1)
     ),
     "integrated, many series": lambda: optimize(
         dynamics(), SampleStimuli(*series(n=160)), **TWO
@@ -700,8 +709,10 @@ CONVERGED: dict[str, Callable[[], Any]] = {
         Dynamics(leaky(**BIASED), n_steps=5), samples(n_channels=2), **TWO
     ),
     "given u": lambda: optimize(expanded(1), samples(), u=draw(61, 5)),
-    "random": lambda: optimize(expanded(1), samples(), method="random", **TWO),
-    "integrated, random": lambda: optimize(dynamics(), samples(), method="random", **TWO),
+    "random": lambda: optimize(expanded(1), samples(), method=RandomDraws(2), **ONE),
+    "integrated, random": lambda: optimize(
+        dynamics(), samples(), method=RandomDraws(2), **ONE
+    ),
 }
 CUT_SHORT: dict[str, Callable[[], Any]] = {
     "order 1, Gaussian": lambda: optimize(expanded(1), gaussian(strength=0.3), **SHORT),
@@ -714,13 +725,13 @@ CUT_SHORT: dict[str, Callable[[], Any]] = {
         unfold(network(**SIGMOID), n_steps=5, dt=0.5, order=1), samples(length=0.3), **SHORT
     ),
     "not trusted": lambda: optimize(expanded(1, 0.8), samples(), **SHORT),
-    "integrated": lambda: optimize(dynamics(), samples(), n_starts=3, max_iter=3, **ONE),
+    "integrated": lambda: optimize(dynamics(), samples(), method=Ascent(3, 3), **ONE),
     "integrated, Gaussian": lambda: optimize(dynamics(), gaussian(n_draws=10), **SHORT),
     "alternating, Gaussian": lambda: optimize(
-        expanded(1), gaussian(), method="alternating", n_starts=1, max_iter=5, **ONE
+        expanded(1), gaussian(), method=Alternating(1, rounds=5), **ONE
     ),
     "alternating, samples": lambda: optimize(
-        expanded(1), samples(), method="alternating", n_starts=1, max_iter=5, **ONE
+        expanded(1), samples(), method=Alternating(1, rounds=5), **ONE
     ),
 }
 
@@ -759,11 +770,9 @@ REGRESSION: dict[str, Callable[[], Any]] = {
     "memory": lambda: optimize(linear(), RegressionTask.memory([1, 2, 4], 5), **ONE),
     "cases": lambda: optimize(linear(), task(), **ONE),
     "given u": lambda: optimize(linear(), task(), u=draw(61, 5)),
-    "measured, two channels": lambda: optimize(
-        device(), task(n_channels=2), n_starts=1, **ONE
-    ),
-    "order 1": lambda: optimize(expanded(1), task(), **TWO),
-    "integrated": lambda: optimize(dynamics(), task(), **SHORT),
+    "measured, two channels": lambda: optimize(device(), task(n_channels=2), **ONE),
+    "order 1": lambda: optimize(expanded(1), task(), **TWO, **ONE),
+    "integrated": lambda: optimize(dynamics(), task(), **SHORT, **ONE),
 }
 SEARCHED = {"u": 1e-5, "V": 1e-5, "r2": 1e-6}
 enter("regression", REGRESSION, regression, {"bound": 1e-3, **SEARCHED})  # see `KINKED`
@@ -907,7 +916,7 @@ def study_of_a_mask():
         recorded_device(),
         samples(5),
         1.0,
-        device=Device(levels=[-1, 0, 1], input_noise=0.1, readout_noise=0.1),
+        device=Device(mask=Levels([-1, 0, 1]), input_noise=0.1, readout_noise=0.1),
         n_draws=2,
         n_replicates=10,
         rng=1,
@@ -1246,7 +1255,7 @@ def solved_sequence(network: Any, dt: float | None = None) -> dict[str, Any]:
     task = sequence_task()
     system = Dynamics(network, n_steps=task.n_steps, dt=dt)
     given = optimize(system, task, u=draw(92, network.n_neurons, 3))
-    best = optimize(system, task, max_iter=30, rng=1)
+    best = optimize(system, task, method=Ascent(max_evaluations=30), rng=1)
     return {"loss at u": given.loss, "V at u": given.V, "loss": best.loss, "r2": best.r2}
 
 
@@ -1295,7 +1304,7 @@ def node_of_reservoirpy():
     found: dict[str, Any] = {}
     for name, given in {
         "linear": {"norm": 0.7},
-        "exact": {"exact": True, "n_starts": 2, **ONE},
+        "exact": {"exact": True, **TWO},
     }.items():
         solved = solve_input(node, X[:, :, None], y, **given)
         best = projections(solved.projections, odd=name == "linear")

@@ -20,6 +20,7 @@ from .analysis.eta import choose_eta
 from .analysis.memory import memory_capacity
 from .analysis.networks import optimize_reservoir
 from .devices.device import Device
+from .devices.masks import AtMost, Box, Levels, NonNegative, Signs
 from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics
 from .estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
@@ -33,6 +34,10 @@ from .estimators.sequences import ReservoirForecaster, SequenceRegressor
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
 from .networks.reservoir import Reservoir
+from .optimizers.alternating import Alternating
+from .optimizers.ascent import Ascent
+from .optimizers.convex import Convex, Exact
+from .optimizers.draws import RandomDraws
 from .optimizers.result import Projections
 from .optimizers.run import optimize
 from .saving import load, save
@@ -48,17 +53,26 @@ from .validity import ExpansionWarning
 __version__: str
 
 __all__ = [
+    "Alternating",
+    "Ascent",
+    "AtMost",
+    "Box",
+    "Convex",
     "Device",
     "Dynamics",
     "EchoStateNetwork",
+    "Exact",
     "ExpansionWarning",
     "Gain",
     "GaussianStimuli",
     "Kernel",
+    "Levels",
     "MeasuredResponse",
+    "NonNegative",
     "PooledReservoirClassifier",
     "PooledReservoirRegressor",
     "Projections",
+    "RandomDraws",
     "RegressionTask",
     "Reservoir",
     "ReservoirClassifier",
@@ -68,6 +82,7 @@ __all__ = [
     "SampleStimuli",
     "SequenceRegressor",
     "SequenceTask",
+    "Signs",
     "Unfolding",
     "__version__",
     "analysis",

@@ -7,6 +7,7 @@ It needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from reservoirpy import activationsfunc as activations
 from reservoirpy.nodes import Reservoir as Node
+from scipy import sparse
 
 from ._base import checks as check
 from ._base.printing import Shown
@@ -23,11 +25,13 @@ from .dynamics.driven import DrivenNetwork
 from .dynamics.dynamics import Dynamics
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
+from .optimizers.method import Method
 from .optimizers.result import Projections, RegressionProjections
 from .optimizers.run import optimize
 from .optimizers.sequences import SequenceProblem
 from .stimuli.samples import SampleStimuli
 from .stimuli.sequences import SequenceTask, check_sequences
+from .systems import LinearSystem, System
 from .unfolding.unfolding import unfold
 
 __all__ = ["SolvedInput", "network_of", "solve_input", "solve_sequence"]
@@ -91,7 +95,8 @@ def solve_input(
     gain: Gain | None = None,
     class_weight: Any = "balanced",
     device: Device | None = None,
-    **options: Any,
+    method: Method | str | None = None,
+    rng: np.random.Generator | int | None = None,
 ) -> SolvedInput:
     """Solve the input weights of a node for two classes of series.
 
@@ -118,8 +123,8 @@ def solve_input(
         See `SampleStimuli`.
     device : Device, optional
         Constraints on `Win`; see `optimize`.
-    **options
-        Options of `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
+    method, rng
+        As in `optimize`; with ``exact``, for the full network.
 
     Examples
     --------
@@ -143,10 +148,19 @@ def solve_input(
     n_steps = series.shape[2]
     stimuli = SampleStimuli(series, labels, class_weight=class_weight)
     linear = unfold(network, n_steps=n_steps, readout=readout)
-    best = optimize(linear, stimuli, eta, device=device, **({} if exact else options))
     if exact and not network.gain.is_linear:
-        options |= {"device": device}
-        best = _ascend(network, stimuli, series * size, best, linear.readout, eta, options)
+        best = optimize(linear, stimuli, eta, device=device)
+
+        def solve(system: System, stimuli: SampleStimuli, eta: float) -> list[Projections]:
+            """Return what the linear u gives on the full network, and the solved u."""
+            return [
+                optimize(system, stimuli, eta, u=best.u, device=device),
+                optimize(system, stimuli, eta, method, device=device, rng=rng),
+            ]
+
+        best = _ascend(network, stimuli, series * size, linear.readout, eta, solve)
+    else:
+        best = optimize(linear, stimuli, eta, method, device=device, rng=rng)
     drawn.Win = np.asarray(size * best.u.reshape(network.n_neurons, -1), dtype=drawn.dtype)
     return SolvedInput(drawn, best, network)
 
@@ -225,19 +239,29 @@ def solve_sequence(
     return SolvedInput(drawn, best, network)
 
 
-class _BetweenClasses:
+class _BetweenClasses(System):
     """A network whose states are measured from the midpoint between the class means.
 
     A ridge readout has an intercept but κ has none, and the right origin of a non-linear
     network is known only from its states.
     """
 
-    is_linear, degree = False, None
-
     def __init__(self, dynamics: Dynamics, weights: np.ndarray) -> None:
         self._dynamics, self._weights = dynamics, weights
-        self.n_steps, self.maps = dynamics.n_steps, dynamics.maps
+        self.n_steps = dynamics.n_steps
         self.n_inputs = self.n_outputs = dynamics.n_neurons
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    @property
+    def degree(self) -> None:
+        return None
+
+    @property
+    def maps(self) -> LinearSystem:
+        return self._dynamics.maps
 
     def states(self, X: Any, u: Any) -> Any:
         states = self._dynamics.states(X, u)
@@ -252,12 +276,11 @@ def _ascend(
     network: EchoStateNetwork,
     stimuli: SampleStimuli,
     series: np.ndarray,
-    linear: Projections,
     readout: Any,
     eta: float,
-    options: dict[str, Any],
+    solve: Callable[[System, SampleStimuli, float], list[Projections]],
 ) -> Projections:
-    """Return the best projections on the full network, at least as good as ``linear``."""
+    """Return the best of the solutions on the full network."""
     signs = np.asarray(stimuli.signs)
     middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
     start = np.zeros(network.n_neurons)  # a node starts at zero
@@ -268,11 +291,7 @@ def _ascend(
     given = SampleStimuli(series, names, class_weight=share, normalize=None)
     # η applies to series with ‖μ‖ = 1; the given series are larger by this factor.
     factor = float(np.linalg.norm(given.mu)) or 1.0
-    found = [
-        optimize(system, given, eta / factor, u=linear.u, device=options["device"]),
-        optimize(system, given, eta / factor, **options),
-    ]
-    best = max(found, key=lambda one: one.soft_margin)
+    best = max(solve(system, given, eta / factor), key=lambda one: one.soft_margin)
     # Convert back to that unit, in which the states are smaller by the factor.
     margin = {name: getattr(best, name) / factor for name in _IN_STATES}
     lists = {"history": best.history / factor, "starts": best.starts / factor}
@@ -320,4 +339,4 @@ def _parts(drawn: Any, gain: Gain | None) -> tuple[Any, Any, Any]:
 
 
 def _dense(value: Any) -> np.ndarray:
-    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
+    return np.asarray(value.toarray() if sparse.issparse(value) else value, dtype=float)

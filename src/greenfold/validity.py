@@ -12,11 +12,9 @@ from ._base.arrays import to_host
 from ._base.threads import with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
-from .networks.reservoir import Reservoir
-from .networks.resting_state import abscissa
+from .networks.reservoir import Reservoir, abscissa
 from .simulation import simulate
 from .stimuli.base import Stimuli, signs_of
-from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
 #: An expansion is trusted if its next order is below the first share of the last order and
@@ -115,7 +113,7 @@ class Validity:
 
 @with_few_threads(lambda expansion: expansion.n_outputs)
 def assess(
-    expansion: Expansion,
+    expansion: Unfolding,
     stimuli: Stimuli,
     u: Any,
     v: Any,
@@ -127,7 +125,7 @@ def assess(
 
     Parameters
     ----------
-    expansion : Expansion
+    expansion : Unfolding
         An unfolding of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
         For Gaussian classes, an exact integration rule is used if it has fewer than 6000
@@ -198,7 +196,7 @@ def assess(
 
 
 def _look(
-    expansion: Expansion,
+    expansion: Unfolding,
     stimuli: Stimuli,
     u: Any,
     v: Any,

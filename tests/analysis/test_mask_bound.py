@@ -7,13 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from greenfold.optimizers.masks import into_box
 
 from greenfold import Device, Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.analysis.masks import constraints_of
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.masks import into_box
 
 from ..conftest import small
 

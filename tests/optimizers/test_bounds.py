@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from greenfold.optimizers.masks import into_box
 
 from greenfold import (
     Device,
@@ -20,7 +21,6 @@ from greenfold import (
 from greenfold.optimizers import bounds, certified
 from greenfold.optimizers.bounds import Entries, Relaxation, Sectors, Squares, _Linearised
 from greenfold.optimizers.linear import LinearProblem, ascend
-from greenfold.optimizers.masks import into_box
 from greenfold.optimizers.regression import LinearRegression
 
 from ..conftest import slope, small, unit

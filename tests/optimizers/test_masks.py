@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from greenfold.optimizers.masks import UnitQuadratic, climb, into_box, symmetric_levels
 from scipy.optimize import minimize
 
 from greenfold import (
@@ -24,7 +25,6 @@ from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import masks
 from greenfold.optimizers import masks as exchange
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.masks import UnitQuadratic, climb, into_box, symmetric_levels
 
 from ..conftest import small
 

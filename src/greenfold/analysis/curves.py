@@ -15,7 +15,7 @@ from ..networks.reservoir import Reservoir
 from ..optimizers.linear import LinearProblem
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
-from ..systems import Network, System, rows_of
+from ..systems import System, rows_of
 from ..unfolding.unfolding import unfold
 
 
@@ -67,7 +67,8 @@ def margin_over_time(
         if v is not None:
             terms.append(gaussian_soft_margin(*stimuli.moments(there, u), v, eta))
         else:
-            best = optimize(there, stimuli, eta, u=u, rng=rng)
+            random = u is None and not there.is_linear
+            best = optimize(there, stimuli, eta, u=u, rng=rng if random else None)
             best.raise_if_interrupted()
             terms.append((best.soft_margin, best.separation, best.variance))
     return MarginCurve(grid, *np.array(terms).T)
@@ -177,7 +178,7 @@ def choose_tau(
         Numbers of random input projections to average over, and of readout times.
     """
     wanted = "be a network with time constants, such as a Reservoir"
-    check.instance(reservoir, Network, "reservoir", wanted)
+    check.instance(reservoir, Reservoir, "reservoir", wanted)
     duration = stimuli.n_steps * check.positive(dt, "dt")
     grid = np.geomspace(duration / 200, duration, 12)
     if taus is not None:

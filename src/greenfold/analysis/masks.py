@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from .._base.printing import Shown
 from .._base.progress import display, watched
 from .._base.threads import with_few_threads
 from ..devices.device import Device, Restricted
+from ..devices.masks.mask import Constraint
 from ..devices.response import MeasuredResponse
-from ..optimizers.bounds import Constraint, Entries, Relaxation, Squares
-from ..optimizers.linear import Candidate, LinearProblem, ascend
-from ..optimizers.masks import into_box, solve_mask_near
+from ..optimizers.bounds import Relaxation
+from ..optimizers.linear import LinearProblem, ascend
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
@@ -115,7 +116,8 @@ def margin_interval(
     eta, part = projections.eta, device.part_of(system) or Restricted(system)
     u = part.own_input(projections.u, stimuli.n_channels)
     v = projections.v[part.outputs]
-    device.match(u.size)
+    if device.mask is not None:
+        device.mask.match(u.shape)
     stimuli, cost = _under_noise(device, stimuli, eta)
 
     def problem(G: np.ndarray) -> LinearProblem:
@@ -133,8 +135,7 @@ def margin_interval(
                 others = fitted.whole - error * (_N_PARTS / (_N_PARTS - 1))
                 there, new_u = problem(fitted.estimated(others)), u
                 if solved:
-                    again = _solved_again(there, u, device)
-                    new_u, new_v = again.u, again.v
+                    new_u, new_v = _solved_again(there, u, device)
                 else:
                     new_v = there.best_readout(u)[0]
                 errors = np.array([problem(one).kernel(new_u, new_v) for one in influence])
@@ -170,13 +171,15 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
     return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
 
 
-def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Candidate:
+def _solved_again(
+    problem: LinearProblem, u: np.ndarray, device: Device
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the projections solved on a replicate, starting from u of the estimate."""
-    if device.kind is not None:
-        return solve_mask_near(problem, device, u)
+    if device.mask is not None:
+        return device.mask.improve(problem, u)[:2]
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
     found.raise_if_interrupted()
-    return found
+    return found.u, found.v
 
 
 @with_few_threads(rows_of)
@@ -197,8 +200,8 @@ def mask_bound(
         The result of ``optimize(system, stimuli, device=device)``, whose η is used. The
         search for a lower bound starts from it.
     device : Device
-        A device whose mask has a bound: "sign" (or two levels ±1), "nonnegative" (or levels
-        none of which is negative), or a box. The bound does not include noise.
+        A device whose mask has a bound of its own: all but `Levels` with negative values
+        other than ±1. The bound does not include noise.
 
     Notes
     -----
@@ -221,38 +224,26 @@ def mask_bound(
     quiet = projections.noise_cost is None
     wanted = "be solved without noise of the device, which the bound does not include"
     check.must(quiet, "projections", wanted, "projections with noise")
-    check.must(device.kind, "device", "have one of `mask`, `levels` and `box`", device)
+    mask = device.mask
+    if mask is None:
+        raise ValueError("`device` must have a mask; without one, use `upper_bound`.")
     u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
     v = check.readout_vector(projections.v, system.n_outputs)
     part = device.part_of(system)
     if part is not None:
         u, v, system = part.own_input(u, stimuli.n_channels), v[part.outputs], part
-    device.match(u.size)
+    mask.match(u.shape)
     problem = LinearProblem(system.maps, stimuli, projections.eta)
-    relaxation = Relaxation([problem], constraints_of(device, u.size))
-    found = relaxation.lower([problem.kernel(u, v)], u)
+    kernel = problem.kernel(u, v)
+
+    def bounded(constraints: Sequence[Constraint]) -> Relaxation:
+        relaxation = Relaxation([problem], constraints)
+        relaxation.lower([kernel], u)
+        return relaxation
+
+    found = mask.lowest_bound(u.shape, bounded)
     free = projections.upper_bound
     return found if free is None else min(found, free)
-
-
-def constraints_of(device: Device, n: int) -> list[Constraint]:
-    """Return the constraints of a mask with n entries; raise if no bound is known."""
-    levels = device.values
-    if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
-        return [Squares(n, 1 / n, is_equal=True)]
-    if levels is not None and levels[0] >= 0:
-        return [Entries(n)]
-    wanted = "be two of equal size, or none of them negative, because no other levels have "
-    wanted += "a known bound below that of all projections"
-    check.must(not device.is_discrete, "levels", wanted, device.kind)
-    low, high = device.limits
-    reach = max(abs(low), abs(high))
-    found: list[Constraint] = []
-    if low >= 0:
-        found.append(Entries(n))
-    if reach < 1:  # a unit vector has no entry above one anyway
-        found.append(Squares(n, reach**2, is_equal=False))
-    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,47 +334,22 @@ def study_mask(
     """
     generator = check.generator(rng)
     device = Device() if device is None else device
-    best = optimize(system, stimuli, eta, device=device, rng=generator)
+    drawing = None if device.mask is None else generator
+    best = optimize(system, stimuli, eta, device=device, rng=drawing)
     best.raise_if_interrupted()
     part = device.part_of(system) or Restricted(system)
-    free, drawn = device.with_any_mask(), []
+    free, mask, drawn = replace(device, mask=None), device.mask, []
+    shape = part.n_inputs, stimuli.n_channels
     for _ in range(check.count(n_draws, "n_draws")):
-        u = random_mask(device, (part.n_inputs, stimuli.n_channels), generator)
+        u = (
+            generator.standard_normal(shape)
+            if mask is None
+            else mask.draw(shape, generator)
+        )
         u = part.whole_input(u)
         drawn.append(optimize(system, stimuli, eta, device=free, u=u).soft_margin)
     options = {"level": level, "n_replicates": n_replicates, "device": device}
     interval = margin_interval(system, stimuli, best, rng=generator, **options)
-    values = part.whole_input(device_values(best.u[part.inputs], device))
+    values = best.u[part.inputs]
+    values = part.whole_input(values if mask is None else mask.in_units(values))
     return MaskStudy(best, values, interval, np.array(drawn))
-
-
-def random_mask(
-    device: Device, shape: tuple[int, int], rng: np.random.Generator
-) -> np.ndarray:
-    """Draw a random mask that the hardware can realise."""
-    if not device.is_discrete:
-        found, (low, high) = rng.standard_normal(shape), device.limits
-        if low >= 0:
-            found = np.abs(found)
-        return found if device.kind is None else into_box(found, low, high)
-    levels = device.values
-    if levels is None:
-        levels = np.linspace(-1, 1, device.n_levels or 2)
-    while True:  # a mask needs a non-zero entry
-        found = rng.choice(levels, shape)
-        if found.any():
-            return found
-
-
-def device_values(u: np.ndarray, device: Device) -> np.ndarray:
-    """Return a unit mask in the levels of the device; without levels, return it as is."""
-    levels = device.levels if np.ndim(device.levels) else device.values
-    if levels is None:
-        return u
-    largest = float(np.abs(u).max())
-    # The mask may not use the largest level, so take the factor that fits best.
-    tried = []
-    for size in np.unique(np.abs(levels[levels != 0])):
-        away = np.abs((u * (size / largest))[..., None] - levels)
-        tried.append((float(away.min(-1).max()) / size, levels[away.argmin(-1)]))
-    return min(tried, key=lambda one: one[0])[1]

@@ -111,6 +111,7 @@ def memory_capacity(
         totals = np.array([one.gain for one in found])
     else:
         given = None if isinstance(u, str) else u
-        best = optimize(system, task, device=chosen, u=given, rng=rng)
+        drawing = rng if given is None else None
+        best = optimize(system, task, device=chosen, u=given, rng=drawing)
         best.raise_if_interrupted()
     return MemoryCapacity(steps, best.r2, best.gain, best.upper_bound, best.u, totals)

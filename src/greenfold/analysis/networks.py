@@ -25,6 +25,7 @@ from ..devices.noise import covariance, state_covariance
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from ..networks.resting_state import UnstableError
+from ..optimizers.convex import Convex
 from ..optimizers.linear import LinearProblem
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
@@ -250,7 +251,7 @@ class Task:
     def solve(self, network: Any) -> Projections:
         """Return the certified u and v of a network."""
         device, system = Device(state_noise=self._noise(network)), self.system(network)
-        return optimize(system, self.stimuli, self.eta, device=device, tol=_GAP)
+        return optimize(system, self.stimuli, self.eta, Convex(gap=_GAP), device=device)
 
     def _noise(self, network: Any) -> np.ndarray | None:
         return None if self.noise is None else state_covariance(network, self.noise)

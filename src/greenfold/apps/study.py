@@ -328,12 +328,12 @@ def make_network(setting: Mapping[str, Any]) -> gf.Reservoir:
         return gf.Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
     drawn: dict[str, Any] = {"rng": seed, "spectral_radius": g}
     if kind == "dale":
-        return gf.Reservoir.excitatory_inhibitory(n, tau=tau, gain=gain, **drawn)
+        return gf.Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
     if kind != "random":
         # Ten connections per neuron, as usual in echo state networks of 100 neurons.
         drawn["connectivity"] = min(1.0, 10 / n)
     make = gf.Reservoir.spatial if kind == "spatial" else gf.Reservoir.random
-    return make(n, tau=tau, gain=gain, **drawn)
+    return make(n, 1.0, tau, gain, **drawn)
 
 
 def make_gain(text: str) -> gf.Gain:
@@ -390,10 +390,12 @@ def judge(
     options = {"eta": setting["eta"], "device": gf.Device(state_noise=P)}
     rng = np.random.default_rng([setting["seed"], 1])
     us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
-    tol = _GAP if order == 0 else None
+    how: dict[str, Any] = {"rng": setting["seed"]}
+    if system.is_linear:
+        how = {"method": gf.Convex(gap=_GAP)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gf.ExpansionWarning)  # the row includes it
-        solved = gf.optimize(system, stimuli, tol=tol, rng=setting["seed"], **options)
+        solved = gf.optimize(system, stimuli, **how, **options)
         solved.raise_if_interrupted()
         drawn = [gf.optimize(system, stimuli, u=u, **options) for u in us]
     margins = np.array([one.soft_margin for one in drawn])
@@ -435,7 +437,8 @@ def judge(
         n = _MEMORY_STEPS
         system = gf.unfold(network, n_steps=n, dt=setting["duration"] / n)
         task = gf.RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
-        solved = gf.optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
+        gap = gf.Convex(gap=_MEMORY_GAP)
+        solved = gf.optimize(system, task, method=gap, rng=setting["seed"])
         solved.raise_if_interrupted()
         # From the stream of the network, the first u would be a row of its weights.
         rng = np.random.default_rng([setting["seed"], 2])

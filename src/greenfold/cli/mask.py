@@ -1,22 +1,16 @@
 """`greenfold mask`: solve for a mask on the recording of a device."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from . import options, show
-from .options import Answer, Labelled, Reader, arg, command, group, opt, pick
+from .options import Answer, Labelled, arg, command, group, opt, pick
+
+if TYPE_CHECKING:
+    from ..devices.device import Device
 
 #: If the share of linear variance is smaller, masks are worse than estimated.
 _LINEAR = 0.8
-
-
-def _levels(text: str) -> int | list[float]:
-    return options.finite_numbers(text) if "," in text else options.counts(text)[0]
-
-
-def _ends(text: str) -> tuple[float, float]:
-    low, high = options.finite_numbers(text)
-    return low, high
 
 
 @group("Device")
@@ -39,7 +33,7 @@ class Recorded:
 
     def read(self, first: Path) -> list[Any]:
         """Return the recordings, which must have the same columns."""
-        from ..datasets import DataError
+        from ..datasets.files import DataError
         from ..datasets.recordings import read_recording
 
         paths = [first, *(self.more or ())]
@@ -56,37 +50,25 @@ class Recorded:
 class Hardware:
     """Constraints of the device.
 
-    mask : sign for entries ±1, nonnegative, or free for any entries; sign by default.
-    levels : Number of levels, to solve for their values, or the values themselves; use it
-        instead of --mask.
-    box : Range of the entries of the mask, which has unit norm; use it instead of --mask.
+    mask : sign for entries ±1, nonnegative, levels=4 for this number of levels whose values
+        are solved, levels=-1,0,1 for given levels, box=0,0.2 for a range of the entries of
+        unit norm, at-most=10 to drive so few inputs, or free for any entries.
     noise : Standard deviation of the readout noise on every output, in the unit of the
         outputs.
     input_noise : Standard deviation of the noise on every value of the series, after
         scaling.
     """
 
-    mask: Literal["sign", "nonnegative", "free"] | None = opt(None, show_default=False)
-    levels: Any = opt(
-        None,
-        read=Reader.of(_levels, "K|A,B[,…]", "a number or numbers separated by commas"),
-    )
-    box: Any = opt(None, read=Reader.of(_ends, "LOW,HIGH", "LOW,HIGH"))
+    mask: str = opt("sign")
     noise: float = opt(0.0, "Device", min=0)
     input_noise: float = opt(0.0, "Device", min=0)
 
-    def device(self) -> Any:
+    def device(self) -> "Device":
         """Return the constraints as a `Device`."""
         from ..devices.device import Device
 
-        given = options.invocation.given("mask", "levels", "box")
-        both = f"{' and '.join(given[:2])} both constrain the mask; give one"
-        options.refuse_if(len(given) > 1, both)
-        kind = self.mask or ("sign" if not given else None)
         return Device(
-            mask=None if kind == "free" else kind,
-            levels=self.levels,
-            box=self.box,
+            mask=None if self.mask == "free" else self.mask,
             input_noise=self.input_noise or None,
             readout_noise=self.noise or None,
         )
@@ -172,7 +154,7 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
     """Return series of one length, labels of two classes, and their name."""
     import numpy as np
 
-    from ..datasets import DataError
+    from ..datasets.files import DataError
     from .inputs import load_series, name_of
 
     X, y = load_series(data, reading, y=reading.y, seed=seed)

@@ -6,24 +6,21 @@ system.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
 from ..systems import LinearSystem, ResponseSum, System
+from .masks import Mask
 from .noise import covariance
 
 #: With more bits than this, a readout is as good as an unconstrained one.
 _MAX_BITS = 8
-#: Ratio of two levels beyond which rounding loses the smaller level.
-_SPAN = 1e12
-#: Entries of a unit vector are at most one, so a wider box adds nothing.
-_FAR = 1e100
-#: Levels by their number, if the number determines their sizes.
-_FEW = {2: np.array([-1.0, 1.0]), 3: np.array([-1.0, 0.0, 1.0])}
 _NOISES = ("input_noise", "state_noise", "readout_noise")
 
 
@@ -31,20 +28,15 @@ _NOISES = ("input_noise", "state_noise", "readout_noise")
 class Device(Shown):
     """The constraints and the noise of a device; by default, it has neither.
 
-    At most one of ``mask``, ``levels`` and ``box`` restricts the input projection u. The
-    upper bound of an optimum still holds for all unit vectors, and `Projections.share` is
-    the share of the bound that the mask reaches. Masks, bits and noise need a linear
-    system.
+    The upper bound of an optimum still holds for all unit vectors if ``mask`` restricts u,
+    and `Projections.share` is the share of the bound that the mask reaches. Masks, bits and
+    noise need a linear system.
 
     Parameters
     ----------
-    mask : {"sign", "nonnegative"}, optional
-        Allowed entries of u: ±1 for "sign", non-negative numbers for "nonnegative".
-    levels : int or array_like, optional
-        Number of symmetric levels of the mask, whose sizes are then optimised too; or the
-        values of the levels, up to a common factor.
-    box : (float, float), optional
-        Range of the entries of the unit vector u.
+    mask : Mask or {"sign", "nonnegative"}, optional
+        Restriction of the entries of u: `Signs` (±1), `Levels`, `Box` (a range),
+        `NonNegative` or `AtMost` (few driven inputs). A name stands for the default object.
     inputs, outputs : array_like of int or bool, optional
         Inputs that can be driven and outputs that can be read. The problem is solved on
         these alone, with its own bound; u and v are zero elsewhere.
@@ -67,26 +59,34 @@ class Device(Shown):
     'sign'
     """
 
-    mask: str | None = None
-    levels: Any = None
-    box: Any = None
-    inputs: Any = None
-    outputs: Any = None
+    mask: Mask | None = None
+    inputs: np.ndarray | None = None
+    outputs: np.ndarray | None = None
     bits: int | None = None
-    input_noise: Any = None
-    state_noise: Any = None
-    readout_noise: Any = None
+    input_noise: np.ndarray | None = None
+    state_noise: np.ndarray | None = None
+    readout_noise: np.ndarray | None = None
+
+    if TYPE_CHECKING:  # what a user may pass is more than what is kept
+
+        def __init__(
+            self,
+            mask: Mask | str | None = None,
+            inputs: ArrayLike | None = None,
+            outputs: ArrayLike | None = None,
+            bits: int | None = None,
+            input_noise: ArrayLike | None = None,
+            state_noise: ArrayLike | None = None,
+            readout_noise: ArrayLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
-        given = [name for name in ("mask", "levels", "box") if self._has(name)]
-        both = " and ".join(f"`{name}`" for name in given[:2])
-        check.require(len(given) < 2, f"{both} both restrict the mask; pass only one.")
-        known = self.mask in (None, "sign", "nonnegative")
-        got = f"{self.mask!r} (see also `levels`, `box`, `inputs` and `outputs`)"
-        check.must(known, "mask", "be 'sign' or 'nonnegative'", got)
-        checks = {"levels": _levels, "box": _box, "bits": _bits}
-        checks |= dict.fromkeys(("inputs", "outputs"), _indices)
-        checks |= dict.fromkeys(_NOISES, _noise)
+        checks: dict[str, Callable[[Any, str], Any]] = {
+            "mask": lambda mask, name: Mask.of(mask),
+            "bits": _bits,
+            **dict.fromkeys(("inputs", "outputs"), _indices),
+            **dict.fromkeys(_NOISES, _noise),
+        }
         for name, checked in checks.items():
             if self._has(name):
                 object.__setattr__(self, name, checked(getattr(self, name), name))
@@ -99,53 +99,9 @@ class Device(Shown):
         return {name: getattr(self, name) for name in names if self._has(name)}
 
     @property
-    def kind(self) -> str | None:
-        """The kind of mask in words; None if there is no restriction."""
-        if self.levels is not None:
-            if isinstance(self.levels, int):
-                return f"{self.levels} levels"
-            shown = ", ".join(f"{value:g}" for value in self.levels[:6])
-            return f"levels {shown}{', …' if len(self.levels) > 6 else ''}"
-        if self.box is not None:
-            return "box {:g} to {:g}".format(*self.box)
-        return self.mask
-
-    @property
-    def values(self) -> np.ndarray | None:
-        """Levels of the entries, up to a common factor, if they are known."""
-        if self.mask == "sign":
-            return _FEW[2]
-        if self.levels is None or isinstance(self.levels, int):
-            return _FEW.get(self.levels or 0)
-        # Scale by a power of two, which is exact: the square of 1e200 would be infinite.
-        return np.ldexp(self.levels, 1 - np.frexp(np.abs(self.levels).max())[1])
-
-    @property
-    def n_levels(self) -> int | None:
-        """Number of levels whose sizes are optimised."""
-        return self.levels if isinstance(self.levels, int) and self.levels > 3 else None
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether the entries of a mask have levels instead of a range."""
-        return self.mask == "sign" or self.levels is not None
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Range of the entries of the unit vector u."""
-        if self.box is not None:
-            low, high = self.box
-            return max(low, -_FAR), min(high, _FAR)
-        return (0.0 if self.mask == "nonnegative" else -np.inf), np.inf
-
-    @property
     def has_noise(self) -> bool:
         """Whether there is any noise."""
         return any(self._has(name) for name in _NOISES)
-
-    def with_any_mask(self) -> Device:
-        """Return the same device without its restriction of u."""
-        return replace(self, mask=None, levels=None, box=None)
 
     def part_of(self, system: System) -> Restricted | None:
         """Return the driven and read part of a system; None if it is the whole system."""
@@ -155,33 +111,19 @@ class Device(Shown):
         outputs = _within(self.outputs, "outputs", system.n_outputs)
         return Restricted(system, inputs, outputs)
 
-    def match(self, n_entries: int) -> None:
-        """Refuse a box that holds no unit vector with ``n_entries`` entries."""
-        if self.box is None:
-            return
-        low, high = self.box
-        reach = max(abs(low), abs(high))
-        box, size = f"`box` = ({low:g}, {high:g})", f"{n_entries**-0.5:.3g}"
-        if reach * n_entries**0.5 < 1:
-            none = f"leaves no vector of unit norm with {n_entries} entries"
-            raise ValueError(f"{box} {none}; one end must be at least {size} in size.")
-        if max(low, 0.0, -high) ** 2 * n_entries > 1:
-            every = f"makes every vector of {n_entries} entries longer than one"
-            raise ValueError(f"{box} {every}; move it closer to zero.")
-
     def refuse_beyond_linear(self) -> None:
         """Refuse constraints that need a linear system."""
         only = "solved on linear systems only; solve the linear order"
         if self.has_noise:
             names = "`state_noise`, `input_noise` and `readout_noise`"
             raise ValueError(f"{names} are {only}, or draw noisy series.")
-        if self.kind is not None or self.bits is not None:
-            name = "bits" if self.kind is None else "mask"
+        if self.mask is not None or self.bits is not None:
+            name = "bits" if self.mask is None else "mask"
             raise ValueError(f"`{name}` is {only}, and pass its `u` to this one.")
 
     def refuse_for_task(self) -> None:
         """Refuse constraints that a regression does not support."""
-        free = self.kind is None and self.bits is None and not self.has_noise
+        free = self.mask is None and self.bits is None and not self.has_noise
         only = "which supports only `inputs` and `outputs`; for readout noise, set its"
         none = "`device` must have no mask, bits or noise for a RegressionTask"
         check.require(free, f"{none}, {only} `ridge`.")
@@ -206,27 +148,6 @@ class Device(Shown):
                 value = value[np.ix_(read, read)]
             made[name.removesuffix("_noise")] = value
         return made
-
-
-def _levels(value: Any, name: str) -> int | np.ndarray:
-    if np.ndim(value) == 0:
-        return check.count(value, name, minimum=2)
-    values = np.unique(check.host_array(value, name, ndim=(1,)))
-    check.must(len(values) > 1, name, "hold at least two different values", len(values))
-    size = np.abs(values[values != 0])
-    span = f"be within a factor of {_SPAN:.0e} of each other"
-    check.must(size.max() / _SPAN <= size.min(), name, span, f"{size.min():g} among others")
-    values.flags.writeable = False
-    return values
-
-
-def _box(value: Any, name: str) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
-        low, high = 0.0, 0.0
-    check.must(low < high, name, "be (low, high) with low < high", repr(value))
-    return low, high
 
 
 def _bits(value: Any, name: str) -> int:
@@ -270,7 +191,7 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
     return array
 
 
-class Restricted:
+class Restricted(LinearSystem, System):
     """A system restricted to some inputs and outputs; None means all of them."""
 
     def __init__(self, system: Any, inputs: Any = None, outputs: Any = None) -> None:

@@ -20,7 +20,7 @@ from .._base import codec
 from .._base.arrays import to_host
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
-from ..datasets import DataError
+from ..datasets.files import DataError
 from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
 from ..unfolding.maps import KnownByMaps
@@ -148,6 +148,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
     G: np.ndarray
     dt: float = 1.0
     fitted: FitReport | None = field(default=None, kw_only=True)
+    n_steps: int = field(init=False)
+    n_outputs: int = field(init=False)
+    n_inputs: int = field(init=False)
 
     def __post_init__(self) -> None:
         G = check.host_array(self.G, "G", ndim=(3,))
@@ -157,6 +160,8 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         G.flags.writeable = False
         object.__setattr__(self, "G", G)
         object.__setattr__(self, "dt", check.positive(self.dt, "dt"))
+        for name, size in zip(("n_steps", "n_outputs", "n_inputs"), G.shape, strict=True):
+            object.__setattr__(self, name, size)
 
     @classmethod
     @with_few_threads(_rows_to_fit)
@@ -274,21 +279,6 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         return {**sizes, "dt": self.dt, **known}
 
     # The maps of a linear system have no checks, because optimisers call them often.
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps of the stimuli."""
-        return self.G.shape[0]
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of entries of the readout."""
-        return self.G.shape[1]
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of rows of the input projection."""
-        return self.G.shape[2]
 
     @property
     def duration(self) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -19,7 +20,8 @@ from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
-from ..systems import Divergence
+from ..systems import Divergence, System
+from ..unfolding.linear import LinearOrder
 from ..unfolding.propagators import StepPlan, make_plan
 from ..unfolding.unfolding import Unfolding, unfold
 from ..unfolding.walk import Walk, checked_cotangent
@@ -58,7 +60,7 @@ class StepError:
     series: tuple[int, ...]
 
 
-class Dynamics:
+class Dynamics(System):
     """The true dynamics of a network, integrated to a tolerance, with exact gradients.
 
     It integrates τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`). An echo state
@@ -83,12 +85,10 @@ class Dynamics:
 
     Attributes
     ----------
-    reservoir, n_steps, dt, duration, readout, n_neurons, n_inputs, n_outputs
+    reservoir, n_steps, dt, duration, readout, n_neurons, n_inputs, n_outputs, maps
         As in `Unfolding`.
     linear : Unfolding
         The network for small states: the unfolding of order 0 with the same readout.
-    maps : LinearOrder
-        The three maps of the linear order, which give an ascent its start.
     tol : float
     step_error : StepError or None
         Sub-steps and error of the last call; None before the first call.
@@ -122,7 +122,7 @@ class Dynamics:
         self._set(linear, tol, _checked_start(start, reservoir), {})
 
     def _set(self, linear: Unfolding, tol: float, start: Any, steps: dict) -> Dynamics:
-        self.linear, self.maps, self.reservoir = linear, linear.maps, linear.reservoir
+        self.linear, self.reservoir = linear, linear.reservoir
         self.n_steps, self.dt, self.duration = linear.n_steps, linear.dt, linear.duration
         self.n_neurons = self.n_inputs = self.n_outputs = linear.n_neurons
         self.readout, self.tol, self._start = linear.readout, tol, start
@@ -143,6 +143,11 @@ class Dynamics:
         return self.reservoir.gain.is_linear and self._start is None
 
     @property
+    def maps(self) -> LinearOrder:
+        """The three maps of the linear order, which give an ascent its start."""
+        return self.linear.maps
+
+    @property
     def degree(self) -> int | None:
         """1 for a linear gain; None otherwise, because states are no polynomials then."""
         return 1 if self.is_linear else None
@@ -157,7 +162,7 @@ class Dynamics:
         tol = check.positive(tol, "tol")
         return object.__new__(Dynamics)._set(self.linear, tol, self._start, self._steps)
 
-    @property
+    @cached_property
     def quadratic(self) -> Unfolding | None:
         """Order 1 of the network, its gain cut after the square, to start an optimiser.
 

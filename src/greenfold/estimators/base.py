@@ -29,7 +29,6 @@ from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import by_chunks
-from ..systems import Network
 
 # Parameters
 
@@ -86,7 +85,7 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     "duration": [POSITIVE],
     "reservoir": [
         None,
-        Network,
+        Reservoir,
         FiniteArray("a square matrix of finite weights", 2, square=True),
     ],
     "readout_noise": [NOT_NEGATIVE],
@@ -222,7 +221,7 @@ def make_network(
 ) -> Any:
     """Return the network given as ``reservoir``, or draw a random network."""
     given = estimator.reservoir
-    if isinstance(given, Network):
+    if isinstance(given, Reservoir):
         name = type(estimator).__name__
         if getattr(estimator, "order", 0) == 0 and not given.gain.is_linear:
             exact = 'order="exact" solves through the non-linear network'

@@ -17,8 +17,9 @@ from .._base.progress import tell, watched
 from .._base.threads import with_few_threads
 from ..math.ridge import leave_one_out
 from ..networks.reservoir import RESERVOIR, Reservoir
-from ..optimizers.regression import solve_regression
+from ..optimizers.convex import Convex
 from ..optimizers.result import REGRESSION, RegressionProjections
+from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 from .base import (
@@ -152,8 +153,11 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
 
         def solved(ridge: float, certify: bool) -> RegressionProjections:
             task = RegressionTask.from_cases(x, t, ridge=ridge)
-            how: Any = {"n_starts": 2, "max_iter": 300, "tol": 1e-3, "rng": rng}
-            found = solve_regression(unfolding, task, u=drawn, certify=certify, **how)
+            if drawn is None:
+                method = Convex(gap=1e-3 if certify else np.inf)
+                found = optimize(unfolding, task, method=method, rng=rng)
+            else:
+                found = optimize(unfolding, task, u=drawn)
             found.raise_if_interrupted()
             return found
 

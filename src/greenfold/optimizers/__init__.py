@@ -1,6 +1,22 @@
-"""Optimal projections: one module per method, and `optimize`, the common entry point."""
+"""Optimal projections: `optimize`, the common door, and one file per method."""
 
+from .alternating import Alternating
+from .ascent import Ascent
+from .convex import Convex, Exact
+from .draws import RandomDraws
+from .method import Method, Run
 from .result import Projections, RegressionProjections
 from .run import optimize
 
-__all__ = ["Projections", "RegressionProjections", "optimize"]
+__all__ = [
+    "Alternating",
+    "Ascent",
+    "Convex",
+    "Exact",
+    "Method",
+    "Projections",
+    "RandomDraws",
+    "RegressionProjections",
+    "Run",
+    "optimize",
+]

@@ -9,16 +9,19 @@ their contractions with u.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import root
 
+from .._base import checks as check
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from ..unfolding.unfolding import Unfolding
 from .linear import Candidate, LinearProblem
+from .method import N_DRAWN, Method, Run, collect
 from .nonlinear import NonlinearProblem
+from .result import Projections
 
 #: Relative gain of κ per round below which the quadratic problem has saturated.
 _NEARLY_SATURATED = 1e-2
@@ -27,6 +30,47 @@ _NEARLY_SATURATED = 1e-2
 _PATIENCE = 3
 #: Limit of evaluations of the root finder per unknown; after a few Jacobians it stalls.
 _EVALUATIONS = 20
+
+
+@dataclass(frozen=True)
+class Alternating(Method, name="alternating"):
+    """The paper's algorithm for linear systems, or its Algorithm 1 at order 1.
+
+    It optimises u and v in turn, from random input projections.
+
+    Parameters
+    ----------
+    n_starts : int
+        Number of random starts.
+    rounds : int
+        Limit of rounds per start.
+    tol : float
+        Relative gain per round at which a start stops.
+    """
+
+    n_starts: int = N_DRAWN
+    rounds: int = 300
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check.count(self.n_starts, "n_starts")
+        check.count(self.rounds, "rounds")
+        check.positive(self.tol, "tol")
+
+    def solve(self, run: Run) -> Projections:
+        """Return the best end of all starts."""
+        problem, rounds, tol = run.problem, self.rounds, self.tol
+        if isinstance(problem, LinearProblem):
+
+            def solve(u: np.ndarray) -> Candidate:
+                return alternate(problem, u, max_iter=rounds, tol=tol)
+        else:
+            quadratic = QuadraticInput(problem)
+
+            def solve(u: np.ndarray) -> Candidate:
+                return alternate_nonlinear(quadratic, u, max_iter=rounds, tol=tol)
+
+        return run.finish(collect(run.starts(self.n_starts), solve), self.name)
 
 
 class FixedReadout:
@@ -88,7 +132,7 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
 
     _, gradient = objective(u)
     start = np.append(u.ravel(), -0.5 * float((gradient * u).sum()))
-    limit: Any = {"maxfev": _EVALUATIONS * start.size}
+    limit = {"maxfev": _EVALUATIONS * start.size}
     result = root(conditions, start, method="hybr", options=limit)
     found = result.x[:-1].reshape(shape)
     # The norm of the root differs slightly from one.

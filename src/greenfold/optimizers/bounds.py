@@ -18,8 +18,7 @@ make t_j + ηP_j positive, and every R with uᵀRu ≥ −ρ on the allowed inpu
 the largest eigenvalue of a block matrix in (v, u), after elimination of v, and it is
 jointly convex in all of its variables. With one readout, P = 0 and R = 0, it is
 σ_max(G(d)) + (η/2) aᵀψa. Ridge regression has readouts of any length, with t_j = 0 and
-ηP_j = 2λ. R expresses restrictions of the input projection; see `Entries`, `Squares` and
-`Sectors`.
+ηP_j = 2λ. R expresses restrictions of the input projection: those of a mask, and `Sectors`.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, qr
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import block_diag, eigh, get_lapack_funcs, qr
 from scipy.optimize import minimize
 
+from ..devices.masks.mask import Constraint
 from ..math.covariances import root
 from .linear import LinearProblem, Responses
 
@@ -158,63 +157,6 @@ def soft_maximum(
     keep = np.flatnonzero(share > _NEGLIGIBLE)[::-1]
     soft = float(values[-1]) + width * float(np.log(total))
     return soft, share[keep], vectors[:, keep]
-
-
-class Constraint(Protocol):
-    """A restriction of input projections, as R(z) and its price ρ(z), both linear in z."""
-
-    n_variables: int
-    #: Whether z must be non-negative.
-    is_signed: bool
-
-    def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add R to a matrix in place, and return its price ρ."""
-        ...
-
-    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Return the gradient of λ_max + ρ by z, from vectors V (n, k) and their shares."""
-        ...
-
-
-class Entries:
-    """The restriction u ≥ 0: R = S with entries ≥ 0 off the diagonal, so that uᵀSu ≥ 0."""
-
-    is_signed = True
-
-    def __init__(self, n: int) -> None:
-        self._above, self._n = np.triu_indices(n, 1), n
-        self.n_variables = len(self._above[0])
-
-    def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add S, whose price is zero."""
-        S = np.zeros_like(H)
-        S[self._above] = z / self._n  # a step of one in z changes λ by about one
-        H += S + S.T
-        return 0.0
-
-    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Return 2uᵢuⱼ of the vectors, in units of S."""
-        return 2 / self._n * ((V * share) @ V.T)[self._above]
-
-
-class Squares:
-    """The restriction u_i² = square, or u_i² ≤ square.
-
-    R = −diag δ has the price Σδ·square. The inequality has δ ≥ 0.
-    """
-
-    def __init__(self, n: int, square: float, *, is_equal: bool) -> None:
-        self.n_variables, self._square = n, square
-        self.is_signed = not is_equal
-
-    def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add −diag δ, and return Σδ·square."""
-        H[np.diag_indices_from(H)] -= z
-        return self._square * float(z.sum())
-
-    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Return ``square`` minus uᵢ² of the vectors."""
-        return self._square - (V**2) @ share
 
 
 class Sectors:
@@ -620,7 +562,8 @@ def _shifted(A: np.ndarray, by: float) -> np.ndarray:
 
 def _inverse(factor: np.ndarray) -> np.ndarray:
     """Return the inverse of a lower triangular matrix."""
-    return dtrtri(factor, lower=1)[0]
+    (invert,) = get_lapack_funcs(("trtri",), (factor,))
+    return invert(factor, lower=1)[0]
 
 
 def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -684,13 +627,8 @@ class Relaxation:
             return value / unit, by_t / unit
 
         unit = float(t.sum())
-        minimize(
-            function,
-            np.log(t),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxfun": _AT_EVALUATIONS, "ftol": 1e-13, "gtol": 0.0},
-        )
+        options = {"maxfun": _AT_EVALUATIONS, "ftol": 1e-13, "gtol": 0.0}
+        minimize(function, np.log(t), jac=True, method="L-BFGS-B", options=options)
         return self.lowest
 
     def lower(

@@ -158,6 +158,19 @@ class LinearProblem:
         Q = gram(R, self.stimuli.psi)
         return R.T @ self.stimuli.mu, Q if P is None else Q + (P + P.T) / 2
 
+    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return b and Q of κ = b·u − (η/2) uᵀQu at one v, for unit u, flat by rows.
+
+        κ lacks the cost of noise on the states, which does not depend on u.
+        """
+        rows = self.system.readout_response(v)
+        mu = self.by_channel(self.stimuli.mu)
+        psi = np.asarray(self.stimuli.psi).reshape(*mu.shape, *mu.shape)
+        b = (rows.T @ mu.T).ravel()
+        half = np.einsum("cnem,mj->cnje", psi, rows)
+        Q = np.einsum("ni,cnje->icje", rows, half).reshape(b.size, b.size)
+        return b, (Q + Q.T) / 2
+
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Return the optimal readouts for many η at one u, (n_etas, n_outputs)."""
         return self._of_readout.readouts(self._seen(u), etas)
@@ -364,19 +377,10 @@ def ascend(
 
     status = "converged"
     try:
-        minimize(
-            negative,
-            u.ravel() / units,
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "maxfun": max_iter + 2,
-                "maxiter": max_iter + 2,
-                "maxcor": 20,
-                "ftol": tol,
-                "gtol": 0.0,
-            },
-        )
+        options = {"maxfun": max_iter + 2, "maxiter": max_iter + 2, "maxcor": 20}
+        options |= {"ftol": tol, "gtol": 0.0}
+        start = u.ravel() / units
+        minimize(negative, start, jac=True, method="L-BFGS-B", options=options)
     except _Stopped as stopped:
         status = str(stopped)
     if best is None:

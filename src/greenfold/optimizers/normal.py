@@ -32,7 +32,7 @@ from scipy.optimize import nnls
 from ..math.covariances import root
 from ..math.sphere import KernelQuadratic
 from ..stimuli.regression import RegressionTask
-from ..systems import LinearSystem, ModalLinearSystem, NormalModes
+from ..systems import LinearSystem, NormalModes
 from .linear import Candidate, LinearProblem
 from .result import relative_gap
 
@@ -143,9 +143,9 @@ def solve_regression(
     return modes.vectors(x / total**0.5), modes.vectors(y * total**0.5), bound
 
 
-def _modes(system: object) -> NormalModes | None:
+def _modes(system: LinearSystem) -> NormalModes | None:
     """Return the modes of a normal system with finite responses, or None."""
-    modes = system.modes() if isinstance(system, ModalLinearSystem) else None
+    modes = system.modes()
     return modes if modes is not None and np.isfinite(modes.responses).all() else None
 
 

@@ -20,19 +20,23 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
+from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
-from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
+from ..systems import LinearSystem, System
 from . import normal
 from .bounds import Relaxation
 from .linear import Candidate, LinearProblem, Responses, ascend
 from .result import RegressionProjections, relative_gap
 
-#: Number of random starts while a gap is left, and number of further ascents if the end of
-#: an ascent needs shorter sub-steps.
-_DRAWN, _SETTLED = 24, 3
+#: Number of starts, number of random starts while a gap is left, and number of further
+#: ascents if the end of an ascent needs shorter sub-steps.
+_STARTS, _DRAWN, _SETTLED = 4, 24, 3
+#: Limit of evaluations of one ascent, relative gain per step at which it stops, and the gap
+#: below which a bound that was not lowered proves an optimum.
+_EVALUATIONS, _CONVERGED, _GAP = 300, 1e-12, 1e-4
 #: Ratio of the penalty to the variance of the series up to which all squares are finite.
 _PENALTY = 1e95
 
@@ -112,9 +116,9 @@ class NonlinearRegression:
         check.must(has_series, "task", wanted, "moments only")
 
     @cached_property
-    def _prepared(self) -> PreparedStates | None:
+    def _prepared(self) -> Prepared | None:
         """States and gradients from one integration, if the system supports it."""
-        if isinstance(self.system, IntegratedSystem):
+        if isinstance(self.system, Dynamics):
             return self.system.prepare(self.task.X)
         return None
 
@@ -155,93 +159,131 @@ class NonlinearRegression:
         return V, margin, bar - bar.mean(0)
 
 
-def solve_regression(
-    system: System,
-    task: RegressionTask,
-    *,
-    u: np.ndarray | None,
-    n_starts: int | None,
-    max_iter: int,
-    tol: float | None,
-    rng: np.random.Generator,
-    certify: bool = True,
+def regress_given(
+    system: System, task: RegressionTask, u: np.ndarray
 ) -> RegressionProjections:
-    """Return the best u and V for a regression task; see `optimize`.
-
-    Without ``certify``, the bound is not lowered.
-    """
+    """Keep the given u (n_inputs, n_channels), and solve for the readouts."""
     started = time.perf_counter()
+    problem = _problem(system, task, certify=False)
+    V, margin, _ = problem.evaluate(u)
+    return _described(problem, Candidate(u, V, margin, "solved"), [], started)
+
+
+def _problem(
+    system: System, task: RegressionTask, *, certify: bool
+) -> LinearRegression | NonlinearRegression:
+    """Return the problem of a system, if its penalty is in the range of floats."""
     times = task.ridge / max(float(np.trace(task.covariance)), 1e-300)
     why = "beyond the range of floats; change it, or rescale the series"
     far = f"`ridge` is {times:.1g} times the variance of the series, {why}."
     fits = times <= _PENALTY and (times >= 1 / _PENALTY or not certify)
     check.require(fits or not task.covariance.any(), far, OverflowError)
-    linear = problem = LinearRegression(system.maps, task)
-    if not system.is_linear:
-        problem = NonlinearRegression(system, task)
-    if u is not None:
-        V, margin, _ = problem.evaluate(u)
-        return _described(problem, Candidate(u, V, margin, "solved"), [], started)
-    if system.is_linear and (solved := normal.solve_regression(system.maps, task)):
+    if system.is_linear:
+        return LinearRegression(system.maps, task)
+    return NonlinearRegression(system, task)
+
+
+def _random(
+    shape: tuple[int, int], rng: np.random.Generator, count: int
+) -> Iterator[np.ndarray]:
+    for _ in range(count):
+        drawn = rng.standard_normal(shape)
+        yield drawn / np.linalg.norm(drawn)
+
+
+def certify_regression(
+    system: System, task: RegressionTask, *, gap: float, rng: np.random.Generator
+) -> RegressionProjections:
+    """Return the best u and V of a linear system, with a bound on its gain.
+
+    With an infinite ``gap``, the bound is not lowered.
+    """
+    started, certify = time.perf_counter(), gap < np.inf
+    problem = _problem(system, task, certify=certify)
+    assert isinstance(problem, LinearRegression)
+    gap = gap if certify else _GAP
+    if solved := normal.solve_regression(system.maps, task):
         u, V, bound = solved
-        margin = linear.gain(V, (system.maps.input_response(u) @ V).T)
+        margin = problem.gain(V, (system.maps.input_response(u) @ V).T)
         bound = max(bound, margin.value)
-        if relative_gap(bound, margin.value) <= (tol or 1e-4):
+        if relative_gap(bound, margin.value) <= gap:
             found = Candidate(u, V, margin, "certified", upper_bound=bound)
             return _described(problem, found, [], started)
-        u = None
-    _, leading, _ = linear.leading(np.zeros_like(task.cross))
-    n_starts = 4 if n_starts is None else n_starts
-    starts = [leading]
-    if not system.is_linear and n_starts > 1:
-        both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
-        # The states of an odd network only change sign with u, so −u is not a new start.
-        if not np.isclose(*both, rtol=1e-10, atol=0):
-            starts.append(-leading)
-    for _ in range(n_starts - len(starts)):
-        drawn = rng.standard_normal((system.n_inputs, task.n_channels))
-        starts.append(drawn / np.linalg.norm(drawn))
-    best, values, bound, gap = None, [], np.inf, tol or 1e-4
-    relaxation, wanted = linear.relaxation, gap
-    if system.is_linear and certify:
-        wanted = relaxation.closer(gap)
+    _, leading, _ = problem.leading(np.zeros_like(task.cross))
+    starts = [leading, *_random(leading.shape, rng, _STARTS - 1)]
+    best, values, bound = None, [], np.inf
+    relaxation = problem.relaxation
+    wanted = relaxation.closer(gap) if certify else gap
 
     def every() -> Iterator[np.ndarray]:
         """Yield the starts; while a gap is left, also from the bound and at random."""
         yield from starts
-        if system.is_linear and certify:
+        if certify:
             assert best is not None
-            kernels = list(linear.readouts(best.u)[1])
+            kernels = list(problem.readouts(best.u)[1])
             relaxation.lower(kernels, best.u, goal=best.margin.value * (1 + wanted))
             if relative_gap(relaxation.lowest, best.margin.value) > wanted:
                 yield from relaxation.starts()
-                more = np.random.default_rng(0).standard_normal((_DRAWN, *starts[0].shape))
-                yield from (one / np.linalg.norm(one) for one in more)
+                yield from _random(leading.shape, np.random.default_rng(0), _DRAWN)
 
     for start in every():
-        found = ascend(problem, start, max_iter=max_iter, tol=1e-12)
+        found = ascend(problem, start, max_iter=_EVALUATIONS, tol=_CONVERGED)
         values.append(found.margin.value)
         if best is None or found.margin.value > best.margin.value:
             best = found
         if found.status == "interrupted":
             break
-        if system.is_linear and best is found:
-            bound = relaxation.at(list(linear.readouts(best.u)[1]), best.u)
+        if best is found:
+            bound = relaxation.at(list(problem.readouts(best.u)[1]), best.u)
         if relative_gap(min(bound, relaxation.lowest), best.margin.value) <= wanted:
             break  # no start can be better
     assert best is not None
     if best.status == "interrupted":
         best = replace(best, upper_bound=bound if np.isfinite(bound) else None)
-    elif system.is_linear:
+    else:
         bound = max(relaxation.lowest, best.margin.value)
         closed = relative_gap(bound, best.margin.value) <= gap
         best = replace(best, status="certified" if closed else "bounded", upper_bound=bound)
-    else:
-        assert isinstance(problem, NonlinearRegression)
+    return _described(problem, best, values, started)
+
+
+def ascend_regression(
+    system: System,
+    task: RegressionTask,
+    *,
+    n_starts: int | None,
+    max_evaluations: int,
+    tol: float | None,
+    rng: np.random.Generator,
+) -> RegressionProjections:
+    """Return the best end of several ascents, for a non-linear system."""
+    started = time.perf_counter()
+    problem = _problem(system, task, certify=True)
+    assert isinstance(problem, NonlinearRegression)
+    linear = LinearRegression(system.maps, task)
+    _, leading, _ = linear.leading(np.zeros_like(task.cross))
+    n_starts = _STARTS if n_starts is None else n_starts
+    starts = [leading]
+    if n_starts > 1:
+        both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
+        # The states of an odd network only change sign with u, so −u is not a new start.
+        if not np.isclose(*both, rtol=1e-10, atol=0):
+            starts.append(-leading)
+    starts += _random(leading.shape, rng, n_starts - len(starts))
+    tol, best, values = tol or _CONVERGED, None, []
+    for start in starts:
+        found = ascend(problem, start, max_iter=max_evaluations, tol=tol)
+        values.append(found.margin.value)
+        if best is None or found.margin.value > best.margin.value:
+            best = found
+        if found.status == "interrupted":
+            break
+    assert best is not None
+    if best.status != "interrupted":
         for _ in range(_SETTLED):  # until the sub-steps are short enough
             if problem.settle(best.u):
                 break
-            best = ascend(problem, best.u, max_iter=max_iter, tol=1e-12)
+            best = ascend(problem, best.u, max_iter=max_evaluations, tol=tol)
     return _described(problem, best, values, started)
 
 

@@ -24,9 +24,12 @@ from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge
 from ..stimuli.sequences import SequenceTask
+from ..systems import System
 from ..unfolding.unfolding import unfold
+from .ascent import Ascent
 from .linear import Candidate, ascend
-from .regression import solve_regression
+from .method import Method
+from .regression import regress_given
 from .result import RegressionProjections
 
 #: Number of further ascents if the end of an ascent needs shorter sub-steps.
@@ -142,13 +145,11 @@ class SequenceProblem:
 
 
 def solve_sequences(
-    system: Any,
+    system: System,
     task: SequenceTask,
+    method: Method,
     *,
     u: np.ndarray | None,
-    n_starts: int | None,
-    max_iter: int,
-    tol: float | None,
     rng: np.random.Generator,
 ) -> RegressionProjections:
     """Return the best u and V for a sequence task; see `optimize`.
@@ -158,22 +159,28 @@ def solve_sequences(
     """
     started = time.perf_counter()
     wanted = "be a Dynamics without restricted inputs or outputs for a SequenceTask"
-    check.must(isinstance(system, Dynamics), "system", wanted, type(system).__name__)
+    check.instance(system, Dynamics, "system", wanted)
+    assert isinstance(system, Dynamics)
     if system.is_linear and not task.see_input:
-        search: dict[str, Any] = {"u": u, "n_starts": n_starts, "max_iter": max_iter}
         windows = task.windows()
         linear = unfold(system.reservoir, n_steps=windows.n_steps, dt=system.dt)
-        return solve_regression(linear, windows, tol=tol, rng=rng, **search)
+        if u is not None:
+            return regress_given(linear, windows, u)
+        return method.regress(linear, windows, rng)
     problem = SequenceProblem(system, task)
     if u is not None:
         V, margin, _ = problem.evaluate(u)
         found = [Candidate(u, V, margin, "solved")]
     else:
+        wanted = "be Ascent for a SequenceTask whose readout is not linear in the input"
+        check.instance(method, Ascent, "method", wanted)
+        assert isinstance(method, Ascent)
         found = []
-        for _ in range(n_starts or 1):
+        for _ in range(method.n_starts or 1):
             drawn = rng.standard_normal((system.n_inputs, task.n_channels))
             start = drawn / np.linalg.norm(drawn)
-            found.append(problem.ascend(start, max_iter=max_iter, tol=tol or 1e-6))
+            limit, tol = method.max_evaluations, method.tol or 1e-6
+            found.append(problem.ascend(start, max_iter=limit, tol=tol))
             if found[-1].status == "interrupted":
                 break
     return replace(problem.described(found), wall_time=time.perf_counter() - started)

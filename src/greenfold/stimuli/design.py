@@ -29,9 +29,10 @@ from .._base.arrays import (
     wide,
     working_bytes,
 )
+from ..dynamics.dynamics import Dynamics
 from ..math.covariances import ClassMoments
 from ..math.margins import SoftMargin
-from ..systems import Divergence, IntegratedSystem, KernelsOfAll, QuadraticSystem, System
+from ..systems import Divergence, KernelsOfAll, System
 from .chunks import Chunks, checked_chunk
 
 #: Products of the stimuli are kept between evaluations up to this size.
@@ -194,13 +195,11 @@ class WeightedSeries:
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
         """Return M(u) and Σ(u) as functions of u, in single precision if ``single``."""
-        if isinstance(system, IntegratedSystem):
+        if isinstance(system, Dynamics):
             return IntegratedMap(self, system, single)
         chunks = self.chunks
         way: Any = _ByStates(system)
-        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
-            *chunks.shape[:2]
-        ):
+        if system.prefers_kernels(*chunks.shape[:2]):
             # Products of the series are larger than the series: keep them only if the
             # series are in memory.
             way = _ByKernels(system, keep=chunks.in_memory)
@@ -257,9 +256,7 @@ class IntegratedMap:
     on the same series as if all series were in memory.
     """
 
-    def __init__(
-        self, series: WeightedSeries, system: IntegratedSystem, single: bool
-    ) -> None:
+    def __init__(self, series: WeightedSeries, system: Dynamics, single: bool) -> None:
         self._series, self._system, self._single = series, system, single
         self._shared: tuple[int | None, Any] | None = None
 
@@ -354,7 +351,7 @@ class _ByWalk(_ByStates):
 class _ByKernels:
     """States and gradients from kernels of all outputs, made once per u and process."""
 
-    def __init__(self, system: QuadraticSystem, keep: bool = False) -> None:
+    def __init__(self, system: System, keep: bool = False) -> None:
         self._system, self._keep = system, keep
         self._lock, self._latest = Lock(), _Latest()
 

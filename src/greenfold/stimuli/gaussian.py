@@ -15,7 +15,7 @@ from scipy.special import eval_hermitenorm
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
-from ..systems import QuadraticSystem, System
+from ..systems import System
 from .base import Stimuli
 from .design import Design, Moments
 
@@ -189,8 +189,7 @@ class GaussianStimuli(Stimuli):
         return Design(shaped, weights * signs, weights)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        quadratic = isinstance(system, QuadraticSystem)
-        if quadratic and system.has_kernels_of_all(self.n_channels):
+        if system.has_kernels_of_all(self.n_channels):
             return lambda u: GaussianMoments(self, system, u)
         degree = system.degree
         design = self._drawn if degree is None else self._exact_design(degree)
@@ -268,9 +267,7 @@ class GaussianMoments:
     semi-definite.
     """
 
-    def __init__(
-        self, stimuli: GaussianStimuli, system: QuadraticSystem, u: np.ndarray
-    ) -> None:
+    def __init__(self, stimuli: GaussianStimuli, system: System, u: np.ndarray) -> None:
         self._stimuli, self._shape = stimuli, (u.shape[1], system.n_steps)
         self._kernels = system.kernels_of_all(u)
         self._a, self._C = self._kernels.full()

@@ -18,6 +18,7 @@ from array_api_compat import device
 from scipy.linalg import expm_frechet, schur
 
 from .._base.arrays import like, namespace
+from ..systems import LinearSystem
 from .propagators import Panel, StepPlan
 
 #: G(d) is formed as a matrix if the powers that it needs stay below this size; otherwise,
@@ -29,7 +30,7 @@ _SMALL = 256
 _NORMAL = 1e-13
 
 
-class LinearOrder:
+class LinearOrder(LinearSystem):
     """The linear network along one plan, for stimuli of ``n_steps`` steps.
 
     The three maps need the plan on the host. Steps after the readout have no weight.

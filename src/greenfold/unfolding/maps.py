@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace
+from ..systems import LinearSystem, System
 from .kernel import Kernel
 from .walk import checked_cotangent
 
 
-class KnownByMaps:
-    """A linear system with the methods that follow from its three maps.
+class KnownByMaps(LinearSystem, System):
+    """A linear system whose other methods follow from its three maps."""
 
-    In addition to `greenfold.systems.LinearSystem`, it needs `_carry_back`, the adjoint of
-    Rᵤ.
-    """
+    @abstractmethod
+    def _carry_back(self, R_bar: np.ndarray) -> np.ndarray:
+        """Return ∂L/∂u (n_inputs, n_channels), the adjoint of Rᵤ.
 
-    is_linear = True
-    degree = 1
-    n_steps: Any
-    n_inputs: Any
-    n_outputs: Any
-    input_response: Callable[[Any], np.ndarray]
-    readout_response: Callable[[Any], np.ndarray]
-    #: ∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs).
-    _carry_back: Callable[[np.ndarray], np.ndarray]
+        ``R_bar`` is ∂L/∂Rᵤ (n_channels, n_steps, n_outputs).
+        """
 
     @property
-    def maps(self) -> Any:
+    def is_linear(self) -> bool:
+        """Whether the system is linear, which it always is."""
+        return True
+
+    @property
+    def degree(self) -> int:
+        """Degree of the states as polynomials of the stimulus."""
+        return 1
+
+    @property
+    def maps(self) -> KnownByMaps:
         """The system itself."""
         return self
 

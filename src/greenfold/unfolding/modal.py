@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,9 @@ class ModalSystem(KnownByMaps, Shown):
     n_steps: int
     pairs: Any = None
     on_ring: bool = False
+    #: Number of neurons: rows of the input projection, and entries of the readout.
+    n_inputs: int = field(init=False, repr=False)
+    n_outputs: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("E", "F"):
@@ -77,6 +80,8 @@ class ModalSystem(KnownByMaps, Shown):
             )
         object.__setattr__(self, "pairs", pairs)
         object.__setattr__(self, "n_steps", check.count(self.n_steps, "n_steps"))
+        for name in ("n_inputs", "n_outputs"):
+            object.__setattr__(self, name, len(self.E) + int(pairs.sum()))
 
     @classmethod
     def continuous(
@@ -142,16 +147,6 @@ class ModalSystem(KnownByMaps, Shown):
     def _first(self) -> np.ndarray:
         """First neuron of each mode, unless the modes are those of a ring."""
         return np.append(0, np.cumsum(1 + self.pairs)[:-1])
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of neurons N: rows of the input projection."""
-        return len(self.E) + int(self.pairs.sum())
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of entries of the readout, one per neuron."""
-        return self.n_inputs
 
     @cached_property
     def responses(self) -> np.ndarray:

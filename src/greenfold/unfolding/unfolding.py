@@ -19,6 +19,7 @@ from .._base.printing import Shown
 from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
+from ..systems import System
 from .kernel import (
     Kernel,
     ReadoutKernels,
@@ -119,7 +120,7 @@ def unfold(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Unfolding(Shown):
+class Unfolding(System, Shown):
     """A reservoir unfolded into a feed-forward map from stimuli to states; see `unfold`.
 
     Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); the input
@@ -140,6 +141,14 @@ class Unfolding(Shown):
     readout_time: float | None
     _panel: Panel = field(repr=False)
     _n_panels: int = field(repr=False)
+    #: Number of neurons N: rows of the input projection, and entries of the readout.
+    n_neurons: int = field(init=False)
+    n_inputs: int = field(init=False)
+    n_outputs: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("n_neurons", "n_inputs", "n_outputs"):
+            object.__setattr__(self, name, self._panel.n_neurons)
 
     def _facts(self) -> dict[str, Any]:
         weighted = np.flatnonzero(self.readout_weights)
@@ -159,13 +168,6 @@ class Unfolding(Shown):
     def duration(self) -> float:
         """Duration T = KΔ of the stimuli."""
         return self.n_steps * self.dt
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N: rows of the input projection, and entries of the readout."""
-        return self._panel.n_neurons
-
-    n_inputs = n_outputs = n_neurons
 
     @property
     def is_linear(self) -> bool:

@@ -26,6 +26,7 @@ from ..._base import checks as check
 from ..._base.checks import must, require
 from ..._base.files import plain
 from ...estimators.margin.classifier import class_weights
+from ...optimizers.convex import Convex
 from ...optimizers.linear import LinearProblem
 from ..report.comparison import Split
 from ..report.page import fill_template, write_page
@@ -307,7 +308,7 @@ def solve_grid(
         for i, eta in enumerate(grid.etas):
             if on_step is not None:
                 on_step()
-            best = gf.optimize(system, stimuli, eta, tol=1e-3)
+            best = gf.optimize(system, stimuli, eta, Convex(gap=1e-3))
             best.raise_if_interrupted()
             u[i, j], v[i, j] = best.u.reshape(neurons, channels), best.v
             margin[i, j], separation[i, j] = best.soft_margin, best.separation

@@ -62,7 +62,7 @@ FULL = Parameters()
 QUICK = replace(
     FULL, n_certified=3, sizes=(5, 100), etas=(3.0, 30.0, 300.0), n_folds=3,
     n_networks=2, n_random=2, gains=("biased tanh",), n_true=1, n_draws=500,
-    true_neurons=20, true_starts=2,
+    true_neurons=20, true_starts=3,
 )  # fmt: skip
 
 GAINS = {"biased tanh": gf.Gain.biased_tanh(0.5), "quadratic": gf.Gain.quadratic(0.05)}
@@ -119,7 +119,8 @@ def _kernels(
 ) -> np.ndarray:
     """Return the kernel for every η, (n_etas, n_steps); if u is None, also solve for u."""
     if u is None:
-        found = [gf.optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
+        quick = gf.Convex(gap=1e-3)
+        found = [gf.optimize(unfolding, stimuli, eta, quick) for eta in p.etas]
         return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
     problem = LinearProblem(unfolding.maps, stimuli, 1.0)
     return problem.kernels(u[:, None], np.array(p.etas)).T
@@ -174,11 +175,11 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     expanded = gf.unfold(cut, n_steps=10, dt=1.0, order=1)
     with look.expansion_judged_elsewhere():
         order1 = gf.optimize(expanded, stimuli, eta, rng=seed)
-    drawn = sized.projections(1, seed, 2)[0]
+    drawn, ascent = sized.projections(1, seed, 2)[0], gf.Ascent(n_starts=p.true_starts)
     streams = (np.random.default_rng([seed, k]) for k in (3, 4))
     fit, fresh = (stimuli.sample(p.n_draws, rng=rng) for rng in streams)
     try:
-        best = gf.optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
+        best = gf.optimize(dynamics, stimuli, eta, ascent, rng=seed)
     except FloatingPointError:
         # For some draw, the network diverges at every start; fit the other draws.
         X, labels = fit
@@ -186,7 +187,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
             kept = _bounded(dynamics, X, u)[1]
             X, labels = X[kept], labels[kept]
         bounded = gf.SampleStimuli(X, labels, normalize=None)
-        best = gf.optimize(dynamics, bounded, eta, n_starts=p.true_starts, rng=seed)
+        best = gf.optimize(dynamics, bounded, eta, ascent, rng=seed)
     found, worst = {}, 0.0
     us = (drawn, linear.u, linear.u, order1.u, best.u)
     vs = (None, linear.v, None, None, best.v)

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import Gain, Reservoir, SampleStimuli, Unfolding, optimize, unfold
+from ... import Alternating, Gain, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from ..._base.checks import must
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
-from ...datasets import DataError
 from ...datasets.archive import BinarySplit, ecg5000_paper
+from ...datasets.files import DataError
 from ...math.sphere import SphereMaximum, maximize_on_sphere
 from ...stimuli.base import Stimuli
 from ...validity import ExpansionWarning
@@ -141,8 +141,8 @@ def alternation(
 ) -> Any:
     """Return the result of ``n_rounds`` of the paper's alternation from a random start."""
     rng = np.random.default_rng(seed)
-    start: dict[str, Any] = {"n_starts": 1, "max_iter": n_rounds, "tol": 1e-12, "rng": rng}
-    return optimize(system, stimuli, eta, "alternating", **start)
+    method = Alternating(n_starts=1, rounds=n_rounds, tol=1e-12)
+    return optimize(system, stimuli, eta, method, rng=rng)
 
 
 def chunks(total: int, size: int) -> list[range]:

@@ -36,11 +36,10 @@ from ...math.covariances import ClassMoments
 from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
 from ...networks.reservoir import RESERVOIR, Reservoir
-from ...optimizers import certified as convex
-from ...optimizers.bounds import AMPLIFIED
-from ...optimizers.linear import Candidate, LinearProblem, ascend
-from ...optimizers.result import Projections
-from ...optimizers.run import foretell, optimize
+from ...optimizers.ascent import Ascent, foretell
+from ...optimizers.convex import Convex, bound_near
+from ...optimizers.linear import LinearProblem
+from ...optimizers.run import optimize
 from ...optimizers.shared import SharedProblem, solve_shared
 from ...stimuli.base import Series
 from ...stimuli.chunks import (
@@ -92,10 +91,6 @@ _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
 _GROWTH = 1.5
 #: Tolerated error of the states of an integrated network, relative to the largest state.
 _STATE_ERROR = 1e-5
-#: Maximum number of evaluations of the quick ascent, and the relative change of κ per step
-#: at which it stops. Smaller changes do not affect predictions.
-_EVALUATIONS = 100
-_TOLERANCE = 1e-6
 #: Number of starts for an integrated network: the linear optimum with both signs.
 _STARTS = 2
 
@@ -166,24 +161,25 @@ def solve_head(
     With ``certify``, close the gap to the upper bound (order 0). Beyond order 0, the frame
     must hold its series, and ``seed`` determines the random starts.
     """
-    n_sub = kernel = validity = None
+    n_sub = kernel = None
+    stimuli, known = frame.stimuli, u is not None
     if isinstance(system, Dynamics):
         own = system.with_tol(system.tol)  # heads run in threads; each records its error
-        found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
+        method = None if known else Ascent(n_starts=_STARTS)
+        found = optimize(own, stimuli, eta, method, u=u)
         assert own.step_error is not None
         n_sub = own.step_error.n_sub
     elif system.order:
-        found = optimize(system, frame.stimuli, eta, u=u, rng=seed)
-    elif certify and u is None:
-        found = optimize(system, frame.stimuli, eta)
+        found = optimize(system, stimuli, eta, u=u, rng=None if known else seed)
     else:
-        found = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
-    if isinstance(found, Projections):
-        found.raise_if_interrupted()
-        soft_margin, n_iter, validity = found.soft_margin, found.n_iter, found.validity
-    else:
-        soft_margin, n_iter = found.margin.value, len(found.history)
-    bound = None if isinstance(system, Dynamics) else found.upper_bound
+        method = None if known else Convex() if certify else Convex(gap=np.inf)
+        found = optimize(system, stimuli, eta, method, u=u)
+    found.raise_if_interrupted()
+    bound = found.upper_bound
+    if known and system.is_linear:
+        problem = LinearProblem(system.maps, stimuli, eta)
+        bound = bound_near(problem, found.u.reshape(system.n_neurons, -1), found.v)
+        bound = max(bound, found.soft_margin)
     projection = found.u.reshape(system.n_neurons, -1)
     if isinstance(system, Unfolding) and system.has_kernels:
         kernel = system.kernels(projection, found.v)
@@ -193,10 +189,10 @@ def solve_head(
         u=projection,
         v=found.v,
         kernel=kernel,
-        soft_margin=soft_margin,
+        soft_margin=found.soft_margin,
         bound=np.nan if bound is None else bound,
-        n_iter=max(1, n_iter),
-        validity=validity,
+        n_iter=max(1, found.n_iter),
+        validity=found.validity,
         n_sub=n_sub,
     )
 
@@ -227,36 +223,6 @@ def share_input(
         for head, v, margin in zip(alone, found.V.T, found.margins, strict=True)
     ]
     return heads, found.bound
-
-
-def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> Candidate:
-    """Solve one comparison by an ascent from the best atom, and bound κ by two more atoms.
-
-    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a. It is evaluated at the
-    kernel found and at its best multiple, which gives a closer bound if the relaxation is
-    not tight.
-    """
-    mu = problem.stimuli.mu
-    bound, start, _ = problem.best_atom(mu)
-    if u is not None or not mu.any():
-        u = start if u is None else u / np.linalg.norm(u)
-        best = Candidate(u, *problem.best_readout(u), "solved")
-    else:
-        best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
-        if problem.growth > AMPLIFIED:
-            best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
-        best.raise_if_interrupted()
-    v, kernel = best.v, problem.kernel(best.u, best.v)
-    margin = problem.margin_of_kernel(kernel, v)
-    multiples = {1.0}
-    if margin.variance > 0:
-        multiples.add(min(1.0, max(0.0, margin.separation / (2 * margin.variance))))
-    for factor in multiples:
-        a = factor * kernel
-        d = problem.gradient_at(a)
-        sigma, _, _ = problem.best_atom(d)
-        bound = min(bound, problem.margin_of_kernel(a, v).value + sigma - float(d @ a))
-    return replace(best, upper_bound=max(bound, best.margin.value))
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:

@@ -1,0 +1,240 @@
+"""What a method of `optimize` is, and the problem that it gets.
+
+A method is a small frozen dataclass: its fields are its settings, and `Method.solve` turns
+a `Run`, one checked call of `optimize`, into `Projections`. To add a method, derive a class
+from `Method` in a file of its own.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from .._base import checks as check
+from ..devices.device import Device
+from ..dynamics.dynamics import Dynamics
+from ..stimuli.base import Stimuli
+from ..stimuli.regression import RegressionTask
+from ..systems import System
+from ..unfolding.unfolding import Unfolding
+from ..validity import ExpansionWarning, assess
+from .bits import quantise_readout
+from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
+from .nonlinear import NonlinearProblem
+from .result import Projections, RegressionProjections
+
+#: Number of random input projections, if a method does not say otherwise.
+N_DRAWN = 10
+
+
+class Method(ABC):
+    """How `optimize` searches for u and v; the fields are the settings of the method."""
+
+    #: Name by which `optimize` finds the method with default settings.
+    name: ClassVar[str] = ""
+    #: Systems that the method solves.
+    takes_linear: ClassVar[bool] = True
+    takes_nonlinear: ClassVar[bool] = True
+    #: Whether the method can start the search for a mask; see `Device`.
+    takes_masks: ClassVar[bool] = False
+    _named: ClassVar[dict[str, type[Method]]] = {}
+
+    def __init_subclass__(cls, name: str = "") -> None:
+        super().__init_subclass__()
+        if name:
+            cls.name = name
+            Method._named[name] = cls
+
+    @abstractmethod
+    def solve(self, run: Run) -> Projections:
+        """Return the best pair for two classes; end with `Run.finish`."""
+
+    def draws(self, run: Run) -> bool:
+        """Return whether the method uses the random numbers of a run."""
+        del run
+        return True
+
+    def regress(
+        self, system: System, task: RegressionTask, rng: np.random.Generator
+    ) -> RegressionProjections:
+        """Return the best u and V of a regression."""
+        del system, task, rng
+        wanted = "be Convex for the regression of a linear system, or Ascent beyond it"
+        raise ValueError(f"`method` must {wanted}; got {self!r}.")
+
+    @classmethod
+    def of(cls, method: Method | str, *, linear: bool) -> Method:
+        """Return a method, given as an object or by name, for (non-)linear systems."""
+        kind = "linear" if linear else "non-linear"
+        names = [
+            name
+            for name, one in cls._named.items()
+            if (one.takes_linear if linear else one.takes_nonlinear)
+        ]
+        wanted = f"be one of {', '.join(names)}, or such an object, for a {kind} system"
+        if isinstance(method, str):
+            check.must(method in names, "method", wanted, repr(method))
+            return cls._named[method]()
+        check.instance(method, Method, "method", wanted)
+        fits = method.takes_linear if linear else method.takes_nonlinear
+        check.must(fits, "method", wanted, repr(method))
+        return method
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of `optimize` for two classes, with checked arguments."""
+
+    system: System
+    stimuli: Stimuli
+    eta: float
+    device: Device
+    noise: dict[str, np.ndarray]
+    rng: np.random.Generator
+    started: float
+
+    @cached_property
+    def linear(self) -> LinearProblem:
+        """The linear problem; for a non-linear system, the limit of weak stimuli."""
+        return problem_under_noise(self.system.maps, self.stimuli, self.eta, self.noise)
+
+    @cached_property
+    def problem(self) -> LinearProblem | NonlinearProblem:
+        """The problem of the system itself."""
+        if self.system.is_linear:
+            return self.linear
+        problem = NonlinearProblem(self.system, self.stimuli, self.eta)
+        problem.moments_at  # noqa: B018 - raises early if it is not supported
+        return problem
+
+    def starts(self, n_starts: int) -> Iterator[np.ndarray]:
+        """Yield random unit input projections (n_inputs, n_channels)."""
+        for _ in range(n_starts):
+            u = self.rng.standard_normal((self.system.n_inputs, self.stimuli.n_channels))
+            yield u / np.linalg.norm(u)
+
+    def solve_readout(self, u: np.ndarray, status: str = "solved") -> Candidate:
+        """Return u with its best readout."""
+        if isinstance(self.problem, NonlinearProblem):
+            self.problem.settle(u)
+        return Candidate(u, *self.problem.best_readout(u), status)
+
+    def given(self, u: np.ndarray) -> Projections:
+        """Keep the given input projection, and solve for its readout."""
+        return self.finish([self.solve_readout(u)], "given", n_iter=1, keep_u=True)
+
+    def finish(
+        self,
+        candidates: list[Candidate],
+        method: str,
+        *,
+        n_iter: int | None = None,
+        starts: list[float] | None = None,
+        keep_u: bool = False,
+    ) -> Projections:
+        """Choose the best candidate and describe it.
+
+        With few bits per weight of the readout, u is solved again for the readout that the
+        device can hold, unless ``keep_u`` is set. ``starts`` holds κ at the end of each
+        start, if that is not κ of the candidates.
+        """
+        best = max(candidates, key=lambda candidate: candidate.margin.value)
+        interrupted = any(candidate.status == "interrupted" for candidate in candidates)
+        device = self.device
+        if device.bits is not None and not interrupted:
+            keep_u |= device.mask is not None
+            best = quantise_readout(self.linear, best, device.bits, keep_u=keep_u)
+        value, separation, variance = best.margin
+        history = best.history or [(separation, variance)]
+        found = Projections(
+            u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
+            v=best.v,
+            soft_margin=value,
+            separation=separation,
+            variance=variance,
+            eta=self.eta,
+            upper_bound=best.upper_bound,
+            method=method,
+            status="interrupted" if interrupted else best.status,
+            n_iter=len(history) - 1 if n_iter is None else n_iter,
+            history=np.array(history),
+            starts=np.array(starts or [one.margin.value for one in candidates]),
+            wall_time=time.perf_counter() - self.started,
+            mask=None if device.mask is None else device.mask.kind,
+            noise_cost=noise_cost(self.linear, best.u, best.v, self.noise) or None,
+        )
+        if interrupted or self.system.is_linear:
+            return found
+        try:
+            if isinstance(self.system, Unfolding):
+                found = self._judge(self.system, found)
+            else:
+                found = self._measure(found, best.u)
+        except KeyboardInterrupt:
+            return replace(found, status="interrupted")
+        return replace(found, wall_time=time.perf_counter() - self.started)
+
+    def _measure(self, found: Projections, u: np.ndarray) -> Projections:
+        """Add κ on fresh stimuli and the integration error to the result, if they exist."""
+        if isinstance(self.system, Dynamics):
+            assert isinstance(self.problem, NonlinearProblem)
+            self.problem.settle(u)
+            assert self.system.step_error is not None
+            found = replace(found, step_error=self.system.step_error.error)
+        fresh = self.stimuli.fresh_margin(self.system, u, found.v, self.eta)
+        if fresh is None:
+            return found
+        return replace(found, fresh_margin=fresh[0], fresh_error=fresh[1])
+
+    def _judge(self, expansion: Unfolding, found: Projections) -> Projections:
+        """Add the validity of the expansion; warn if it is not trustworthy."""
+        validity = assess(
+            expansion,
+            self.stimuli,
+            found.u,
+            found.v,
+            eta=self.eta,
+            soft_margin=found.soft_margin,
+        )
+        if not validity.trustworthy:
+            advice = "lower eta or raise the order"
+            if validity.scale < 1:
+                advice = expansion.reservoir.gain.advice(validity.scale)
+            verdict = " ".join(str(validity).split())
+            problem = (
+                f"{verdict}; {advice}, or optimise on the simulated network "
+                '(`Dynamics`; in a classifier, order="exact").'
+            )
+            warnings.warn(problem, ExpansionWarning, stacklevel=8)
+        return replace(found, validity=validity)
+
+
+def collect(
+    starts: Iterable[np.ndarray], solve: Callable[[np.ndarray], Candidate]
+) -> list[Candidate]:
+    """Return one candidate per start, until Ctrl-C; skip starts that diverge."""
+    found: list[Candidate] = []
+    refused = None
+    try:
+        for u in starts:
+            try:
+                found.append(solve(u))
+            except FloatingPointError as error:
+                refused = error
+                continue
+            if found[-1].status == "interrupted":
+                break
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        found[-1] = replace(found[-1], status="interrupted")
+    if refused is not None and not found:
+        raise refused
+    return found
