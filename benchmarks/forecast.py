@@ -81,7 +81,7 @@ def valid_time(
     task: Task, model: Any, seen: np.ndarray, truth: np.ndarray, n_starts: int = N_STARTS
 ) -> float:
     """Mean over starts, in Lyapunov times; a loop ends when no lane is valid any more."""
-    from greenfold.estimators.sequences import VALID
+    from greenfold.estimators.sequences.forecaster import VALID
 
     washout = max(model.washout_, 1)
     at = np.linspace(0, len(truth) - washout - task.horizon - 1, n_starts).astype(int)
@@ -94,7 +94,7 @@ def valid_time(
     lanes = np.arange(n_starts)
     for step in range(task.horizon):
         states = driven.advance(states, x)
-        x = model._read_features(model._features(states, x))
+        x = model._read(states, x)
         error = np.sqrt(((x - wanted[at[lanes] + washout + step]) ** 2).mean(1))
         valid = error <= VALID
         lanes, states, x = lanes[valid], states[valid], x[valid]

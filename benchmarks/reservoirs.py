@@ -83,7 +83,7 @@ def _compare(stimuli: SampleStimuli, seed: int) -> dict[str, Any]:
     chosen, reported = split_stimuli(stimuli, 0.5, np.random.default_rng(seed))
     assert reported is not None
     task, other = Task(chosen, dt, ETA), Task(reported, dt, ETA)
-    base = Reservoir.random(N_NEURONS, 1.0, rng=seed, spectral_radius=0.9)
+    base = Reservoir.random(N_NEURONS, rng=seed, spectral_radius=0.9)
 
     def described(network: Reservoir, kappa: float, bound: float, held: float) -> dict:
         return {

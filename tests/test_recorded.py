@@ -348,7 +348,7 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "echo state delay line": lambda: EchoStateNetwork.delay_line(6, bias=0.2),
     "echo state in space": lambda: EchoStateNetwork.spatial(6, rng=2, connectivity=0.5),
     "echo state Legendre": lambda: EchoStateNetwork.legendre(6, theta=5.0),
-    "echo state of a graph": lambda: EchoStateNetwork.from_graph(RING, bias=0.1),
+    "echo state of a graph": lambda: EchoStateNetwork.from_graph(RING, leak=0.3, bias=0.1),
 }
 enter("network", NETWORKS, behaviour)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import io
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from greenfold import (
 )
 from greenfold._base import archive, codec
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.saving import ModelFileError
+from greenfold.saving import _MODULES, ModelFileError
 
 from .conftest import small
 
@@ -117,7 +118,7 @@ def test_what_can_not_be_saved_says_so_and_leaves_no_file(tmp_path, network):
     with pytest.raises(TypeError, match="the gain cubic"):
         save(Reservoir(network.weights, gain=strange), path)
     with pytest.raises(TypeError, match="`obj` must be .* got dict"):
-        save({}, path)
+        save(cast("Any", {}), path)
     assert not list(tmp_path.iterdir())
 
 
@@ -129,6 +130,25 @@ def test_a_network_is_read_without_the_estimators(tmp_path, network):
         "assert not {'sklearn', 'greenfold.optimizers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, tmp_path / "it"], check=True)
+
+
+def test_every_kind_can_be_loaded():
+    for module in set(_MODULES.values()):
+        importlib.import_module(f"greenfold.{module}")
+    assert set(codec._KINDS) == set(_MODULES)
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("module", sorted(set(_MODULES.values())))
+def test_a_kind_is_described_in_its_module(module):
+    """A process that has imported nothing else can load its file."""
+    kinds = {kind for kind, home in _MODULES.items() if home == module}
+    code = (
+        f"import greenfold.{module}\n"
+        "from greenfold._base import codec\n"
+        f"assert {kinds} <= set(codec._KINDS)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_equal_objects_give_equal_files(tmp_path, network):

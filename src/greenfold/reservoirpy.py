@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from reservoirpy import activationsfunc as activations
 from reservoirpy.nodes import Reservoir as Node
-from scipy import sparse
 
 from ._base import checks as check
 from ._base.printing import Shown
@@ -339,4 +338,4 @@ def _parts(drawn: Any, gain: Gain | None) -> tuple[Any, Any, Any]:
 
 
 def _dense(value: Any) -> np.ndarray:
-    return np.asarray(value.toarray() if sparse.issparse(value) else value, dtype=float)
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)

@@ -6,17 +6,35 @@ the result of an optimisation.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ._base import checks as check
 from ._base.archive import ModelFileError, reading
-from ._base.codec import Saved, unpack
+from ._base.codec import Arrays, Saved, unpack
 
 __all__ = ["ModelFileError", "load", "save"]
 
+#: The module that describes each kind of object, imported when such a file is read.
+_MODULES = {
+    "classifier": "estimators.margin.classifier",
+    "echo_state_network": "networks.echo_state",
+    "forecaster": "estimators.sequences",
+    "kernel": "unfolding.kernel",
+    "pooled_classifier": "estimators.pooled.estimators",
+    "pooled_features": "estimators.pooled.estimators",
+    "pooled_regressor": "estimators.pooled.estimators",
+    "projections": "optimizers.result",
+    "regression": "optimizers.result",
+    "regressor": "estimators.regressor",
+    "reservoir": "networks.reservoir",
+    "response": "devices.response",
+    "sequence_regressor": "estimators.sequences",
+}
 
-def save(obj: Any, path: str | Path) -> None:
+
+def save(obj: Saved, path: str | Path) -> None:
     """Save an object to a file that holds no code.
 
     ``obj`` is a fitted estimator, network, MeasuredResponse, Kernel or Projections. A
@@ -44,4 +62,11 @@ def load(path: str | Path) -> Any:
     ...     load(Path(folder) / "network.gfm")
     Reservoir(20 neurons, tau=0.25, gain=linear)
     """
-    return reading(path, unpack)
+    return reading(path, _made)
+
+
+def _made(told: dict[str, Any], arrays: Arrays) -> Saved:
+    """Return the object in a file, after importing the module that describes it."""
+    if told.get("kind") in _MODULES:
+        import_module(f"greenfold.{_MODULES[told['kind']]}")
+    return unpack(told, arrays)

@@ -12,7 +12,8 @@ from ._base.arrays import to_host
 from ._base.threads import with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
-from .networks.reservoir import Reservoir, abscissa
+from .networks.reservoir import Reservoir
+from .networks.resting_state import abscissa
 from .simulation import simulate
 from .stimuli.base import Stimuli, signs_of
 from .unfolding.unfolding import Unfolding

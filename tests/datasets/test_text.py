@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,28 @@ def test_headers_of_series_without_labels(tmp_path, header):
         X, y = read(tmp_path, header, "0.5,0.25,-1.5", "1.0,2.0,3.5", **options)
         np.testing.assert_array_equal(X, VALUES)
         assert y is None
+
+
+@pytest.mark.parametrize("separator", ["\t", ";", ","])
+def test_quoted_fields_may_hold_separators(tmp_path, separator):
+    # The csv module quotes every field, header and numbers included.
+    rows = [["label", "t0", "t1"], ["warm, dry; \tstill", "0.5", "1.5"], ["cold", "2", ""]]
+    with open(tmp_path / "table.csv", "w", newline="") as stream:
+        write = csv.writer(stream, delimiter=separator, quoting=csv.QUOTE_ALL)
+        write.writerows(rows)
+    X, y = read_series(tmp_path / "table.csv", missing="keep")
+    np.testing.assert_array_equal(X, [[0.5, 1.5], [2.0, np.nan]])
+    assert y.tolist() == ["warm, dry; \tstill", "cold"]
+    with open(tmp_path / "bare.csv", "w", newline="") as stream:
+        csv.writer(stream, delimiter=separator).writerows(rows[1:])
+    np.testing.assert_array_equal(read_series(tmp_path / "bare.csv", missing="keep")[0], X)
+
+
+def test_a_quote_that_does_not_end(tmp_path):
+    with pytest.raises(DataError, match=r"series 1 .counting from 0. without values"):
+        read(tmp_path, "a,0.5,0.25", '"c,3,4')
+    with pytest.raises(DataError):  # beyond the csv module's limit, if nobody raised it
+        read(tmp_path, "a,0.5,0.25", '"c' + 200_000 * "3")
 
 
 def test_labels_that_the_header_lacks(tmp_path):

@@ -9,7 +9,13 @@ import pytest
 from scipy import linalg
 from sklearn.linear_model import Ridge, RidgeCV
 
-from greenfold.math.ridge import leave_one_out, ridge_path, solve_dual, solve_ridge
+from greenfold.math.ridge import (
+    RidgeSums,
+    leave_one_out,
+    ridge_path,
+    solve_dual,
+    solve_ridge,
+)
 
 EPS = np.finfo(float).eps
 
@@ -45,6 +51,20 @@ def test_a_penalty_below_rounding_gives_the_predictions_of_least_squares(rng):
     # The smallest penalty that is not lost, 1e-15 of the largest eigenvalue, costs as much.
     assert np.abs(found - wanted).max() <= rounding * np.abs(wanted).max()
     assert np.isfinite(solve_ridge(np.zeros((3, 3)), np.zeros((3, 1)), 1e-30)).all()
+
+
+def test_sums_give_the_readouts_of_scikit_learn(rng):
+    Z, T = rng.normal(size=(50, 4)) + 3, rng.normal(size=(50, 2))
+    V, c = RidgeSums.empty(4, 2).add(Z, T).solve(np.array([1e-3, 0.1]))
+    for ridge, v, offset in zip((1e-3, 0.1), V, c, strict=True):
+        judge = Ridge(alpha=50 * ridge).fit(Z, T)
+        assert pytest.approx(judge.coef_, rel=1e-9) == v.T
+        assert offset == pytest.approx(judge.intercept_, rel=1e-9)
+    without = (
+        RidgeSums.empty(4, 2).add(Z, T).without(Z[:10], T[:10]).solve(np.array([0.1]))[0]
+    )
+    again = RidgeSums.empty(4, 2).add(Z[10:], T[10:]).solve(np.array([0.1]))[0]
+    assert without == pytest.approx(again, abs=1e-10)
 
 
 @pytest.mark.parametrize("p", [5, 23, 24, 60])

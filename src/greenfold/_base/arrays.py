@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 import array_api_compat as compat
 import numpy as np
@@ -18,17 +18,45 @@ BATCH_BYTES = 128 * 2**20
 _DEVICE_SHARE = 0.5
 
 
-def is_array(value: Any) -> bool:
+class Array(Protocol):
+    """An array of any library, such as NumPy, PyTorch or CuPy, with its operators."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+    def reshape(self, *shape: Any) -> Any: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __neg__(self) -> Any: ...
+    def __add__(self, other: Any, /) -> Any: ...
+    def __radd__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __rsub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __rmul__(self, other: Any, /) -> Any: ...
+    def __truediv__(self, other: Any, /) -> Any: ...
+    def __rtruediv__(self, other: Any, /) -> Any: ...
+    def __matmul__(self, other: Any, /) -> Any: ...
+    def __lt__(self, other: Any, /) -> Any: ...
+    def __le__(self, other: Any, /) -> Any: ...
+    def __gt__(self, other: Any, /) -> Any: ...
+    def __ge__(self, other: Any, /) -> Any: ...
+
+
+def is_array(value: object) -> bool:
     """Return whether ``value`` belongs to an array namespace."""
     return compat.is_array_api_obj(value)
 
 
-def is_dask(value: Any) -> bool:
+def is_dask(value: object) -> bool:
     """Return whether ``value`` looks like a dask array; dask need not be installed."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
-def is_sliced(value: Any) -> bool:
+def is_sliced(value: object) -> bool:
     """Return whether ``value`` is read slice by slice, like an HDF5 data set."""
     # pandas tables and sparse arrays are in memory; the estimators refuse them themselves.
     if isinstance(value, np.ndarray | list | tuple) or is_array(value):
@@ -38,12 +66,12 @@ def is_sliced(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
 
 
-def in_chunks(value: Any) -> bool:
+def in_chunks(value: object) -> bool:
     """Return whether ``value`` is a dask array or read slice by slice, not in memory."""
     return not isinstance(value, np.ndarray) and (is_dask(value) or is_sliced(value))
 
 
-def namespace(*arrays: Any) -> Any:
+def namespace(*arrays: object) -> Any:
     """Return the array namespace of the given arrays, or NumPy for anything else."""
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
         return numpy_namespace  # a fast path: a long walk asks thousands of times
@@ -64,7 +92,7 @@ def to_host(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def like(host: np.ndarray, reference: Any, dtype: Any = None) -> Any:
+def like(host: np.ndarray, reference: Array, dtype: Any = None) -> Any:
     """Copy a host array to the namespace and device of ``reference``, as ``dtype``."""
     if isinstance(reference, np.ndarray):
         return host if dtype is None else host.astype(dtype, copy=False)
@@ -75,7 +103,7 @@ def like(host: np.ndarray, reference: Any, dtype: Any = None) -> Any:
     return found if dtype is None else xp.astype(found, dtype, copy=False)
 
 
-def zeros(shape: tuple[int, ...], reference: Any) -> Any:
+def zeros(shape: tuple[int, ...], reference: Array) -> Any:
     """Return zeros with the namespace, device and dtype of ``reference``."""
     xp = namespace(reference)
     return xp.zeros(shape, dtype=reference.dtype, device=compat.device(reference))
@@ -112,7 +140,7 @@ def add_product(base: Any, left: Any, right: Any) -> Any:
     return base
 
 
-def exponent(values: np.ndarray, axis: Any = None) -> Any:
+def exponent(values: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
     """Return exponents of two that scale the largest values along an axis to order one.
 
     The exponent of zero is 0. Division by these powers of two is exact, and the squares of
@@ -138,20 +166,20 @@ def content_hashes(rows: np.ndarray, seed: int = 0) -> np.ndarray:
     return (bits ^ (bits >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
 
 
-def wide(array: Any) -> Any:
+def wide(array: Array) -> Any:
     """Return the array in float64, for sums over series."""
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
 
 
-def contiguous(array: Any) -> Any:
+def contiguous(array: Array) -> Any:
     """Return the same values, contiguous in memory if the library allows."""
     if isinstance(array, np.ndarray):
         return np.ascontiguousarray(array)
     return array.contiguous() if compat.is_torch_array(array) else array
 
 
-def quietly(X: Any) -> AbstractContextManager:
+def quietly(X: Array) -> AbstractContextManager[object]:
     """Suppress overflow warnings (overflow is checked afterwards) and autograd graphs."""
     stack = ExitStack()
     stack.enter_context(np.errstate(over="ignore", invalid="ignore"))
@@ -189,7 +217,7 @@ def on_device(X: Any, device: str) -> Any:
     return torch.asarray(np.asarray(X), device=device)
 
 
-def on_gpu(X: Any) -> bool:
+def on_gpu(X: object) -> bool:
     """Return whether an array is on a GPU."""
     if compat.is_torch_array(X):
         return X.device.type == "cuda"

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .arrays import is_array, namespace, to_host
 
@@ -139,7 +138,7 @@ def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
 
 def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) -> np.ndarray:
     """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
-    if sparse.issparse(value):
+    if hasattr(value, "toarray"):  # a sparse matrix of SciPy
         value = value.toarray()
     array = _read(value, name, lambda one: one if type(one) is np.ndarray else to_host(one))
     array = array.astype(np.float64)
@@ -251,6 +250,11 @@ def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None
     """Raise ``error(sentence)`` unless ``ok``, for messages that `must` cannot form."""
     if not ok:
         raise error(sentence)
+
+
+def without_effect(given: bool, name: str, when: str) -> None:
+    """Refuse an argument that is ``given`` but has no effect."""
+    require(not given, f"`{name}` has no effect {when}; leave it out.")
 
 
 @contextmanager

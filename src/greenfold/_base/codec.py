@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -24,23 +23,7 @@ import numpy as np
 from . import archive
 from .archive import refuse_file
 
-#: The module that describes each kind. It is imported when such an object is written or
-#: read.
-_HOMES = {
-    "classifier": "estimators.margin.classifier",
-    "echo_state_network": "networks.echo_state",
-    "forecaster": "estimators.sequences",
-    "kernel": "unfolding.kernel",
-    "pooled_classifier": "estimators.pooled.estimators",
-    "pooled_features": "estimators.pooled.estimators",
-    "pooled_regressor": "estimators.pooled.estimators",
-    "projections": "optimizers.result",
-    "regression": "optimizers.result",
-    "regressor": "estimators.regressor",
-    "reservoir": "networks.reservoir",
-    "response": "devices.response",
-    "sequence_regressor": "estimators.sequences",
-}
+#: The kinds of the modules that were imported.
 _KINDS: dict[str, Object] = {}
 
 Arrays: TypeAlias = dict[str, np.ndarray]
@@ -293,10 +276,8 @@ class _AnyKind(Field):
         return self._described(told["kind"]).unpack(told, name, stored)
 
     def _described(self, kind: str) -> Object:
-        if kind not in _HOMES:
-            refuse_file(f"it holds a {kind!r:.80}, which this greenfold does not know.")
         if kind not in _KINDS:
-            import_module(f"greenfold.{_HOMES[kind]}")
+            refuse_file(f"it holds a {kind!r:.80}, which this greenfold does not know.")
         return _KINDS[kind]
 
 

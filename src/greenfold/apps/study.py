@@ -328,12 +328,12 @@ def make_network(setting: Mapping[str, Any]) -> gf.Reservoir:
         return gf.Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
     drawn: dict[str, Any] = {"rng": seed, "spectral_radius": g}
     if kind == "dale":
-        return gf.Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
+        return gf.Reservoir.excitatory_inhibitory(n, tau=tau, gain=gain, **drawn)
     if kind != "random":
         # Ten connections per neuron, as usual in echo state networks of 100 neurons.
         drawn["connectivity"] = min(1.0, 10 / n)
     make = gf.Reservoir.spatial if kind == "spatial" else gf.Reservoir.random
-    return make(n, 1.0, tau, gain, **drawn)
+    return make(n, tau=tau, gain=gain, **drawn)
 
 
 def make_gain(text: str) -> gf.Gain:

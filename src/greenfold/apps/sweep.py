@@ -26,8 +26,7 @@ from .. import __version__
 from .._base.arrays import on_device
 from .._base.checks import must, needs, require
 from .._base.files import plain, write_csv, write_figure, write_json
-from ..datasets import archive
-from ..datasets.files import DataError, MissingValueError, read_series
+from ..datasets import DataError, MissingValueError, archive, read_series
 from . import runner
 from .runner import SEAL, Job, Summary
 

@@ -14,9 +14,13 @@ from .._base import arrays
 from .._base.checks import require
 from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
+from ..datasets import DataError, OpenedSeries
 from ..datasets import files as formats
 from ..datasets.archive import load_dataset
-from ..datasets.files import DataError, Labels, naming, read_bytes, suffix_of
+from ..datasets.arrays import load_array, load_arrays
+from ..datasets.files import read_bytes, suffix_of
+from ..datasets.parsed import Labels, canonical_labels, lines_of, naming, reason
+from ..datasets.text import TableHints
 from ..networks.reservoir import Reservoir
 from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
 
@@ -156,9 +160,10 @@ def _read(
     else:
         source: Any = sys.stdin.buffer if piped else data
         is_measured = bool(known)  # a model knows how long its series are
-        known["labels"] = "none" if suffix_of(data, form) == ".npy" else labels
-        known |= {"missing": _missing(reading, keep), "label_column": reading.label_column}
-        X, y, assumed = formats.read_with_origin(source, format=form, **known)
+        missing = _missing(reading, keep)
+        wanted: Labels = "none" if suffix_of(data, form) == ".npy" else labels
+        hints = TableHints(label_column=reading.label_column, **known)
+        X, y, assumed = formats.read_with_origin(source, missing, wanted, form, hints)
         if assumed and not is_measured:
             wrong = "if that is wrong, give --label-column"
             taken = f"took the first column of {data} as labels"
@@ -182,7 +187,7 @@ def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
 
 def refuse_opened(X: Any, option: str) -> None:
     """Raise if the series are read in slices, because the option needs them in memory."""
-    if isinstance(X, formats.OpenedSeries):
+    if isinstance(X, OpenedSeries):
         raise typer.BadParameter(
             f"{option} needs the series in memory, but `{X.path}` is read in slices, "
             f"because it holds {len(X)} series of {X.shape[-1]} steps; leave it out"
@@ -195,14 +200,14 @@ def _read_labels(path: Path, n_cases: int) -> np.ndarray:
     name, content = read_bytes(path)
     with naming(name):
         if suffix_of(path) == ".npy":
-            written = [str(label) for label in formats.load_array(content).ravel().tolist()]
+            written = [str(label) for label in load_array(content).ravel().tolist()]
         else:
-            written = [line for line in formats.lines_of(content) if line.strip()]
+            written = [line for line in lines_of(content) if line.strip()]
             if len(written) == n_cases + 1:  # the name of the column
                 written = written[1:]
         why = f"holds {len(written)} labels for {n_cases} series: give each series one."
         require(len(written) == n_cases, why, DataError)
-        labels = formats.canonical_labels(written)
+        labels = canonical_labels(written)
     assert labels is not None  # required by default
     return labels
 
@@ -245,7 +250,7 @@ _TARGET = 0.9
 
 def read_weights(path: Path) -> np.ndarray:
     """Return the square matrix in a file; raise if its network is unstable."""
-    readers = {".npy": formats.load_array, ".npz": _weights_of_npz}
+    readers = {".npy": load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
     suffix = suffix_of(path)
     why = f"has the suffix {suffix!r}; weights are read from {', '.join(readers)}"
@@ -266,7 +271,7 @@ def read_weights(path: Path) -> np.ndarray:
 
 
 def _weights_of_npz(content: bytes) -> np.ndarray:
-    arrays = formats.load_arrays(content, "numpy.savez(path, weights=weights)")
+    arrays = load_arrays(content, "numpy.savez(path, weights=weights)")
     if {"format", "shape", "data"} <= set(arrays):
         return sparse.load_npz(io.BytesIO(content)).toarray()
     named = [key for key in _NAMES if key in arrays]
@@ -277,11 +282,11 @@ def _weights_of_npz(content: bytes) -> np.ndarray:
 
 
 def _weights_of_table(content: bytes) -> np.ndarray:
-    lines = [line.strip(" ") for line in formats.lines_of(content) if line.strip()]
+    lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     try:
         return np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
-        why = formats.reason(error).partition(";")[0]
+        why = reason(error).partition(";")[0]
         wanted = "cannot be read as a table of numbers, one line per neuron, without header"
         raise DataError(f"{wanted} ({why}).") from None

@@ -33,7 +33,7 @@ class Recorded:
 
     def read(self, first: Path) -> list[Any]:
         """Return the recordings, which must have the same columns."""
-        from ..datasets.files import DataError
+        from ..datasets import DataError
         from ..datasets.recordings import read_recording
 
         paths = [first, *(self.more or ())]
@@ -154,7 +154,7 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
     """Return series of one length, labels of two classes, and their name."""
     import numpy as np
 
-    from ..datasets.files import DataError
+    from ..datasets import DataError
     from .inputs import load_series, name_of
 
     X, y = load_series(data, reading, y=reading.y, seed=seed)

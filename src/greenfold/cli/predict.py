@@ -45,7 +45,8 @@ def predict(
     labels : Whether the series have labels. By default the command infers this from the
         file, or from the length of the model's series.
     """
-    from ..datasets.files import TABLES, DataError, suffix_of
+    from ..datasets import DataError
+    from ..datasets.files import TABLES, suffix_of
     from .inputs import is_file, load_series
 
     classifier, known = load_classifier(model)
@@ -158,7 +159,7 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
     """Return the labelled series, and print how many have no label."""
     import numpy as np
 
-    from ..datasets.files import DataError
+    from ..datasets import DataError
 
     known = np.array([label is not None for label in y.tolist()])
     if not known.any():

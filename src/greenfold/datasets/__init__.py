@@ -8,14 +8,9 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-from .files import (
-    DataError,
-    MissingValueError,
-    OpenedSeries,
-    open_series,
-    read_series,
-    write_npz,
-)
+from .arrays import OpenedSeries, write_npz
+from .files import open_series, read_series
+from .parsed import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,

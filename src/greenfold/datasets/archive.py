@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
@@ -25,7 +26,8 @@ from numpy.typing import NDArray
 from .._base.checks import must, require
 from .._base.files import replacing
 from . import files
-from .files import SUFFIXES, Collection, DataError, Missing, refuse
+from .files import SUFFIXES
+from .parsed import DataError, Missing, SeriesArrays, naming, reason, refuse_data
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest data set of the archive unpacks to a few GiB; more is an error or an attack.
@@ -57,23 +59,18 @@ def data_directory(data_dir: Folder = None) -> Path | None:
 
 def cache_directory() -> Path | None:
     """Return the cache folder, or None if pooch is not installed."""
-    given = os.environ.get("GREENFOLD_CACHE")
-    if given:
+    if given := os.environ.get("GREENFOLD_CACHE"):
         return Path(given).expanduser()
-    try:
+    with suppress(ImportError):
         return Path(import_module("pooch").os_cache("greenfold"))
-    except ImportError:
-        return None
+    return None
 
 
 def find_split(folder: Path, name: str, split: str) -> Path | None:
     """Return the file of one split in the preferred format, or None."""
-    for suffix in SUFFIXES:
-        for packed in ("", ".gz"):
-            path = folder / f"{name}_{split.upper()}{suffix}{packed}"
-            if path.is_file():
-                return path
-    return None
+    ends = (suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
+    paths = (folder / f"{name}_{split.upper()}{end}" for end in ends)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
@@ -190,13 +187,13 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
         _fetch(pooch, address, archive, name, data_dir)
         digest = pooch.file_hash(str(archive), alg="sha256")
         record = cache / f"{name}.zip.sha256"
-        with files.naming(address):
+        with naming(address):
             if record.is_file():
                 known = [*record.read_text("utf-8", errors="replace").split(), "nothing"][0]
                 before = f"but `{record}` has {known} from the first download"
                 cure = "delete that file to accept the new version."
                 other = f"has changed: its SHA-256 is {digest} {before}; {cure}"
-                refuse(known != digest, other)
+                refuse_data(known != digest, other)
             _unpack(archive, unpacked, otherwise)
         with replacing(record) as stream:
             stream.write(f"{digest}  {name}.zip\n".encode())
@@ -250,7 +247,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
         raise
     # The server returns a web page for a wrong name, and damage can raise any error.
     except Exception as error:
-        what = f"did not deliver an intact zip archive ({files.reason(error)})"
+        what = f"did not deliver an intact zip archive ({reason(error)})"
         cure = f"check that {target.name!r} is spelled as in the archive and try again."
         raise DataError(f"{what}: {cure}") from error
 
@@ -263,7 +260,7 @@ def _choose(content: zipfile.ZipFile, name: str, otherwise: str) -> dict[str, An
         path = PureWindowsPath(member.filename)
         out = f"holds a file that points outside the archive ({member.filename[:80]!r})"
         outside = path.anchor or ".." in path.parts
-        refuse(outside, f"{out}: it is not safe, so nothing was unpacked.")
+        refuse_data(outside, f"{out}: it is not safe, so nothing was unpacked.")
         members[path.name] = member
     for suffix in SUFFIXES:
         names = [f"{name}_{split.upper()}{suffix}" for split in _SPLITS]
@@ -271,7 +268,7 @@ def _choose(content: zipfile.ZipFile, name: str, otherwise: str) -> dict[str, An
             size = sum(members[filename].file_size for filename in names)
             large = f"would unpack to {size} bytes, above the limit of {MAX_UNPACKED_BYTES}"
             wrong = f"{large}: unpack it yourself and {otherwise}."
-            refuse(size > MAX_UNPACKED_BYTES, wrong)
+            refuse_data(size > MAX_UNPACKED_BYTES, wrong)
             return {filename: members[filename] for filename in names}
     both, formats = f"{name}_TRAIN and {name}_TEST", ", ".join(SUFFIXES)
     cure = f"check the name, or {otherwise}."
@@ -285,7 +282,7 @@ def load_dataset(
     data_dir: Folder = None,
     missing: Missing = "error",
     download: bool = True,
-) -> tuple[Collection, NDArray[Any]]:
+) -> tuple[SeriesArrays, NDArray[Any]]:
     """Load a data set of the UCR or UEA archive by its name.
 
     The function looks for the files in the data directory and then in the download cache.
@@ -334,7 +331,7 @@ def load_dataset(
     both = f"{len(series[0])} channels in the training and {len(series[-1])} in the test"
     cure = "load and repair them one by one."
     differ = len({len(one) for one in series}) > 1
-    refuse(differ, f"The data set {name!r} has {both} split: {cure}")
+    refuse_data(differ, f"The data set {name!r} has {both} split: {cure}")
     y = np.concatenate([y, y_test])
     if isinstance(X, list) or isinstance(X_test, list) or X.shape[1:] != X_test.shape[1:]:
         return series, y

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.checks import needs
-from . import files
-from .files import DataError, Source, readable, refuse
+from .arrays import load_arrays
+from .files import Source, name_of, read_bytes, suffix_of
+from .parsed import DataError, lines_of, naming, number, parse_values, readable, refuse_data
 
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"(drive|input|in|u)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
@@ -85,7 +86,7 @@ def read_recording(
     ((2, 1), ('state_0',), 0.1)
     """
     name, columns, spacing = _read_columns(path, format)
-    with files.naming(name):
+    with naming(name):
         inputs = _choose(columns, drive, _DRIVE, "drive")
         outputs = _choose(columns, states, _STATE, "states")
         if both := set(inputs) & set(outputs):
@@ -151,7 +152,7 @@ def read_sampled(
     ((2, 2), ('x', 'y'), 0.1)
     """
     name, found, spacing = _read_columns(path, format, skip_text=True)
-    with files.naming(name):
+    with naming(name):
         times = [key for key in found if _TIME.fullmatch(key)]
         # A file with a single column `t` is a series of that name.
         times = times if len(times) < len(found) else []
@@ -177,12 +178,12 @@ def _read_columns(
     path: Source, format: str | None, skip_text: bool = False
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
-    suffix = files.suffix_of(path, format)
-    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, not that of a recording"
+    suffix = suffix_of(path, format)
+    what = f"`{name_of(path)}` has the suffix {suffix!r}, not that of a recording"
     cure = "use .csv, .npz or .parquet with a column for each channel."
-    refuse(suffix not in _COLUMNS, f"{what}: {cure}")
-    name, content = files.read_bytes(path)
-    with files.naming(name):
+    refuse_data(suffix not in _COLUMNS, f"{what}: {cure}")
+    name, content = read_bytes(path)
+    with naming(name):
         read: Any = _COLUMNS[suffix]
         columns = read(content, skip_text) if read is _read_csv else read(content)
     spacing = columns.pop("dt", None)
@@ -199,14 +200,15 @@ def _choose(
     listed = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
     if given is None:
         found = [key for key in columns if pattern.fullmatch(key)]
+        none = f"has no column for `{what}` among {listed}"
         cure = f"{what.removesuffix('s')}_0 and so on, or name them with `{what}`."
-        refuse(not found, f"has no column for `{what}` among {listed}; call them {cure}")
+        refuse_data(not found, f"{none}; call them {cure}")
         return found
     found: list[str] = []
     for one in [given] if isinstance(given, str) else list(given) or ["(none)"]:
         fits = [one] if one in columns else fnmatch.filter(columns, one)
         has = f"asked for with `{what}`; its columns are {listed}."
-        refuse(not fits, f"has no column {one!r}, {has}")
+        refuse_data(not fits, f"has no column {one!r}, {has}")
         found += [key for key in fits if key not in found]
     return found
 
@@ -221,7 +223,7 @@ def _spacing(
     steps = np.diff(time)
     usual = float(np.median(steps))
     rises = np.isfinite(steps).all() and usual > 0
-    refuse(not rises, "has times that do not increase; sort the samples by time.")
+    refuse_data(not rises, "has times that do not increase; sort the samples by time.")
     for at in np.flatnonzero(np.abs(steps - usual) > _JITTER * usual):
         where = f"sample {at} (t = {time[at]:g}: {steps[at]:g} instead of {usual:g})"
         raise DataError(f"has a gap in time after {where}; {advice}.")
@@ -230,14 +232,14 @@ def _spacing(
 
 def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     """Return columns by name; with ``skip_text``, leave out text such as dates."""
-    lines = [one for one in files.lines_of(content) if one.strip() and one[0] != "#"]
+    lines = [one for one in lines_of(content) if one.strip() and one[0] != "#"]
     cure = "name the columns, then give one sample per line."
-    refuse(len(lines) < 2, f"is empty: {cure}")
+    refuse_data(len(lines) < 2, f"is empty: {cure}")
     delimiter = max(",;\t", key=lines[0].count)
     first = next(csv.reader(lines[:1], delimiter=delimiter))
     header = [key.strip().strip('"') for key in first]
-    numbers = None not in map(files.number, header)
-    refuse(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
+    numbers = None not in map(number, header)
+    refuse_data(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; rename one of them.")
     text: set[int] = set()
@@ -257,21 +259,21 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
         for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
             named = f"but the first line names {len(header)} columns"
             lost = f"has {len(row)} values in line {i}, {named}; samples were lost there"
-            refuse(len(row) != len(header), f"{lost}: cut the file there.")
+            refuse_data(len(row) != len(header), f"{lost}: cut the file there.")
             if i > 1:
-                found.append(files.parse_values([[row[k] for k in kept]], f"line {i}"))
+                found.append(parse_values([[row[k] for k in kept]], f"line {i}"))
         values = np.concatenate(found)
     what = f"names {len(kept)} columns but its lines hold {values.shape[1]} values"
-    refuse(values.shape[1] != len(kept), f"{what}; write one value for each column.")
+    refuse_data(values.shape[1] != len(kept), f"{what}; write one value for each column.")
     return {header[k]: column for k, column in zip(kept, values.T, strict=True)}
 
 
 def _is_text(field: str) -> bool:
-    return bool(field.strip()) and files.number(field) is None
+    return bool(field.strip()) and number(field) is None
 
 
 def _read_npz(content: bytes) -> dict[str, Any]:
-    arrays = files.load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
+    arrays = load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
     columns: dict[str, Any] = {}
     for key, array in arrays.items():
         array = _numbers(key, array)
@@ -299,7 +301,7 @@ def _read_parquet(content: bytes) -> dict[str, Any]:
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:
     wrong = f"holds {array.dtype} in {key!r}, not numbers: convert or remove it."
-    refuse(array.dtype.kind not in "fiu", wrong)
+    refuse_data(array.dtype.kind not in "fiu", wrong)
     return array.astype(np.float64)
 
 

@@ -20,7 +20,7 @@ from .._base import codec
 from .._base.arrays import to_host
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
-from ..datasets.files import DataError
+from ..datasets import DataError
 from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
 from ..unfolding.maps import KnownByMaps

@@ -2,14 +2,15 @@
 
 With few features, everything follows from their Gram matrix FᵀF (`solve_ridge`,
 `ridge_path`). With more features than cases, it follows from the Gram matrix of the cases,
-K = F Fᵀ (`solve_dual`, `dual_path`).
+K = F Fᵀ (`solve_dual`, `dual_path`). `RidgeSums` adds, removes and learns rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -20,6 +21,8 @@ PENALTIES = np.logspace(-5, 2, 22)
 #: Smallest penalty, relative to the largest eigenvalue of a Gram matrix: directions below
 #: its rounding error are not determined, at any penalty.
 _LEAST = 1e-15
+#: Smallest number of rows after which recursive least squares restarts.
+_LEAST_BLOCK = 64
 #: Relative spread of cases below which they differ only by rounding.
 _ALIKE = 1e-12
 
@@ -50,6 +53,106 @@ def ridge_path(
     least = max(_LEAST * float(sizes[-1]), np.finfo(float).tiny)
     for penalty in penalties:
         yield vectors @ (along / (sizes + max(float(penalty), least))[:, None])
+
+
+@dataclass(eq=False)
+class RidgeSums:
+    """Sums over rows, which give ridge readouts for one or many penalties.
+
+    Features and targets are centred at their means, so the intercept is not penalised.
+    """
+
+    n_features: int
+    n: float
+    sums: np.ndarray
+    products: np.ndarray
+    #: Number of fitted rows, which scales the penalty of rows learnt one by one.
+    n_fitted: float = 0.0
+
+    @classmethod
+    def empty(cls, n_features: int, n_targets: int) -> RidgeSums:
+        """Return sums over no rows."""
+        size = n_features + n_targets
+        return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
+
+    def add(self, features: np.ndarray, targets: np.ndarray, sign: int = 1) -> Self:
+        """Add rows, or remove them with ``sign`` −1."""
+        both = np.hstack([features, targets])
+        self.n += sign * len(both)
+        self.sums += sign * both.sum(0)
+        self.products += sign * (both.T @ both)
+        return self
+
+    def without(self, features: np.ndarray, targets: np.ndarray) -> RidgeSums:
+        """Return the sums without some rows."""
+        other = RidgeSums(self.n_features, self.n, self.sums.copy(), self.products.copy())
+        return other.add(features, targets, -1)
+
+    def solve(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return V (n_ridges, n_features, n_targets) and the intercepts.
+
+        The intercepts have shape (n_ridges, n_targets).
+        """
+        mean, k = self.sums / self.n, self.n_features
+        covariance = self.products / self.n - np.outer(mean, mean)
+        V = np.stack(list(ridge_path(covariance[:k, :k], covariance[:k, k:], ridges)))
+        return V, mean[k:] - mean[:k] @ V
+
+    def learn(
+        self, features: np.ndarray, targets: np.ndarray, ridge: float, forgetting: float
+    ) -> np.ndarray:
+        """Add rows one by one; return the prediction for each, made before it was added.
+
+        This is recursive least squares. Each row reduces the weight of all earlier rows.
+        """
+        made, block = np.empty_like(targets), max(features.shape[1], _LEAST_BLOCK)
+        for start in range(0, len(features), block):
+            # Restart from the sums. Otherwise rounding errors and the forgotten part of the
+            # penalty would grow without bound along directions that are not excited.
+            P, theta = self._recursion(ridge)
+            part = slice(start, start + block)
+            for index, row in enumerate(features[part], start):
+                row = np.append(row, 1.0)
+                made[index] = row @ theta
+                pulled = P @ row
+                gain = pulled / (forgetting + row @ pulled)
+                theta += np.outer(gain, targets[index] - made[index])
+                P -= np.outer(gain, pulled)
+                P /= forgetting
+            self._discount(features[part], targets[part], forgetting)
+        return made
+
+    def learnt(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return V (n_features, n_targets) and the intercepts, after `learn`."""
+        _, theta = self._recursion(ridge)
+        return theta[:-1], theta[-1]
+
+    def _discount(
+        self, features: np.ndarray, targets: np.ndarray, forgetting: float
+    ) -> None:
+        both = np.hstack([features, targets])
+        weights = forgetting ** np.arange(len(both))[::-1]
+        kept = forgetting ** len(both)
+        self.n = kept * self.n + weights.sum()
+        self.sums = kept * self.sums + weights @ both
+        self.products = kept * self.products + (weights[:, None] * both).T @ both
+
+    def _recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return (Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
+
+        Λ is the penalty of the fitted rows. Rows added one by one do not change it, and
+        forgotten rows do not reduce it.
+        """
+        k = self.n_features
+        A = np.empty((k + 1, k + 1))
+        A[:k, :k] = self.products[:k, :k]
+        A[:k, k] = A[k, :k] = self.sums[:k]
+        A[k, k] = self.n
+        least = 1e-15 * float(np.trace(A))
+        A[np.diag_indices(k)] += max(self.n_fitted * ridge, least)
+        cross = np.vstack([self.products[:k, k:], self.sums[k:]])
+        P = linalg.inv(A)
+        return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
 
 def leave_one_out(

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from .._base import checks as check
 from .covariances import Factored, Symmetric, root
@@ -257,23 +257,22 @@ class KernelQuadratic:
         multiplier = self._last["multiplier"]
         if multiplier is None:
             multiplier = -float(np.linalg.norm(b))
-        factorise, solve = get_lapack_funcs(("potrf", "trtrs"), (Q,))
         limit = np.sqrt(_RESOLVED * float(np.diag(Q).max(initial=0.0)))
         for _ in range(_MAX_FACTORS):
             shifted = Q.copy(order="F")
             shifted.ravel(order="K")[:: len(Q) + 1] -= multiplier
-            factor, failed = factorise(shifted, lower=1, clean=0, overwrite_a=1)
+            factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
             if failed or np.diag(factor).min() <= limit:
                 return None
-            half, _ = solve(factor, b, lower=1)
-            v, _ = solve(factor, half, lower=1, trans=1)
+            half, _ = dtrtrs(factor, b, lower=1)
+            v, _ = dtrtrs(factor, half, lower=1, trans=1)
             size = float(np.linalg.norm(v))
             if not size:
                 return None
             if abs(size - 1) <= _ON_SPHERE:
                 self._last["multiplier"] = multiplier
                 return v / size
-            slope, _ = solve(factor, v, lower=1)
+            slope, _ = dtrtrs(factor, v, lower=1)
             multiplier += (1 - size) * size**2 / float(slope @ slope)
         return None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._base import checks as check
 from .._base import codec
 from . import weights as plans
 from .gains import Gain
@@ -61,14 +62,13 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     _growth = ("spectral_radius", "spectral_radius")
     _fastest = 1.0
     _may_grow = True
-    _of_graph = {"leak": 0.3}  # noqa: RUF012
 
     def __init__(
         self,
-        weights: Any,
-        leak: Any = 1.0,
+        weights: plans.Matrix,
+        leak: ArrayLike = 1.0,
         gain: Gain | None = None,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
         allow_unstable: bool = False,
     ) -> None:
         gain = Gain.tanh() if gain is None else gain
@@ -90,13 +90,13 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     def random(
         cls,
         n_neurons: int,
-        leak: Any = 0.3,
+        leak: ArrayLike = 0.3,
         gain: Gain | None = None,
         rng: np.random.Generator | int | None = None,
         *,
         connectivity: float = 0.1,
         spectral_radius: float = 0.9,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
         allow_unstable: bool = False,
     ) -> EchoStateNetwork:
         """Draw a network with sparse normal weights, scaled to a spectral radius.
@@ -106,23 +106,23 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         of W.
         """
         plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
-        parts = {"gain": gain, "bias": bias, "allow_unstable": allow_unstable}
-        return cls._draw(plan, spectral_radius, leak=leak, **parts)
+        weights = plan.draw(check.positive(spectral_radius, "spectral_radius"))
+        return cls(weights, leak, gain, bias, allow_unstable)
 
     @classmethod
     def spatial(
         cls,
         n_neurons: int,
-        leak: Any = 0.3,
+        leak: ArrayLike = 0.3,
         gain: Gain | None = None,
         rng: np.random.Generator | int | None = None,
         *,
         reach: float = 0.2,
         connectivity: float = 0.1,
-        positions: Any = None,
-        n_dimensions: int = 2,
+        positions: ArrayLike | None = None,
+        n_dimensions: int | None = None,
         spectral_radius: float = 0.9,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
     ) -> EchoStateNetwork:
         """Draw a network in space, as `Reservoir.spatial` does, and scale its weights.
 
@@ -130,7 +130,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, 1.0, rng, *place)
-        return cls._draw(plan, spectral_radius, leak=leak, gain=gain, bias=bias)
+        weights = plan.draw(check.positive(spectral_radius, "spectral_radius"))
+        return cls(weights, leak, gain, bias)
 
     @classmethod
     def legendre(
@@ -146,7 +147,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         weights = plans.legendre_step(n_neurons, theta).weights
         return cls(weights / slope_at_rest(gain, "remember"), 1.0, gain)
 
-    def with_leak(self, leak: Any) -> EchoStateNetwork:
+    def with_leak(self, leak: ArrayLike) -> EchoStateNetwork:
         """Return the same network with another leak."""
         parts = self.gain, self.bias, self.allow_unstable
         return EchoStateNetwork(self.weights, leak, *parts)

@@ -9,21 +9,24 @@ the coefficients c_0 … c_degree of φ(point + d) in powers of d, each (N,).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import comb
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import namespace
+from .._base.arrays import Array, namespace
 
+#: An elementwise function on arrays of the library that its user works with.
 Function = Callable[[Any], Any]
+Series = Callable[[np.ndarray, int], list[np.ndarray]]
 
 
-def horner(coefficients: Any, y: Any) -> Any:
+def horner(coefficients: Sequence[float], y: Array | float) -> Any:
     """Evaluate a polynomial with coefficients in increasing powers."""
     total = 0 * y + float(coefficients[-1])
     for c in reversed(coefficients[:-1]):
@@ -35,25 +38,25 @@ def polynomial_series(
     points: np.ndarray, degree: int, coefficients: tuple[float, ...]
 ) -> list[np.ndarray]:
     """Expand a polynomial in powers of the distance from each point."""
-    shifted = []
+    shifted: list[np.ndarray] = []
     for k in range(degree + 1):
         moved = [comb(j, k) * c for j, c in enumerate(coefficients) if j >= k]
         shifted.append(horner(moved or [0.0], points))
     return shifted
 
 
-def tanh(y: Any) -> Any:
+def tanh(y: Array) -> Any:
     """Return tanh(y)."""
     return namespace(y).tanh(y)
 
 
-def tanh_both(y: Any) -> tuple[Any, Any]:
+def tanh_both(y: Array) -> tuple[Any, Any]:
     """Return tanh(y) and its slope 1 − tanh²(y)."""
     bent = tanh(y)
     return bent, 1 - bent * bent
 
 
-def biased(y: Any, t: float) -> Any:
+def biased(y: Array, t: float) -> Any:
     """Return the biased tanh for t = tanh b, in a form without cancellation near rest.
 
     (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y).
@@ -62,7 +65,7 @@ def biased(y: Any, t: float) -> Any:
     return bent / (1 + t * bent)
 
 
-def biased_both(y: Any, t: float) -> tuple[Any, Any]:
+def biased_both(y: Array, t: float) -> tuple[Any, Any]:
     """Return the biased tanh and its slope."""
     bent, slope = tanh_both(y)
     below = t * bent
@@ -82,12 +85,12 @@ def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]
     return [biased(points, t), *(c / (1 - t**2) for c in f[1:])]
 
 
-def sigmoid(y: Any) -> Any:
+def sigmoid(y: Array) -> Any:
     """Return the sigmoid 1/(1 + e⁻ʸ), in a form that cannot overflow."""
     return (1 + tanh(y / 2)) / 2
 
 
-def sigmoid_both(y: Any) -> tuple[Any, Any]:
+def sigmoid_both(y: Array) -> tuple[Any, Any]:
     """Return the sigmoid and its slope σ (1 − σ) = (1 − tanh²(y/2))/4."""
     bent, slope = tanh_both(y / 2)
     bent += 1
@@ -104,7 +107,7 @@ def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
     return f
 
 
-def softplus(y: Any) -> Any:
+def softplus(y: Array) -> Any:
     """Return the softplus log(1 + eʸ), in a form that cannot overflow."""
     xp = namespace(y)
     return relu(y) + xp.log1p(xp.exp(-xp.abs(y)))
@@ -116,12 +119,12 @@ def softplus_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
     return [softplus(points), *(c / (k + 1) for k, c in enumerate(slopes))]
 
 
-def relu(y: Any) -> Any:
+def relu(y: Array) -> Any:
     """Return max(y, 0)."""
     return (y + namespace(y).abs(y)) / 2
 
 
-def relu_slope(y: Any) -> Any:
+def relu_slope(y: Array) -> Any:
     """Return the slope of relu: 0 below zero, 1 above zero, ½ at zero."""
     return (1 + namespace(y).sign(y)) / 2
 
@@ -136,8 +139,6 @@ _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 1559
 
 #: Beyond this bias, rounding leaves eleven digits or fewer of 1 − tanh b.
 _MAX_BIAS = 5.0
-#: Options of a field that is neither printed nor compared.
-_HIDDEN: Any = {"repr": False, "compare": False}
 
 
 @dataclass(frozen=True)
@@ -162,14 +163,16 @@ class Gain:
 
     coefficients: tuple[float, ...]
     name: str
-    kind: str | None = field(default=None, **_HIDDEN)
-    parameters: Mapping[str, Any] = field(default_factory=dict, **_HIDDEN)
-    nest_model: str | None = field(default=None, **_HIDDEN)
-    _function: Function | None = field(default=None, **_HIDDEN)
+    kind: str | None = field(default=None, repr=False, compare=False)
+    parameters: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], repr=False, compare=False
+    )
+    nest_model: str | None = field(default=None, repr=False, compare=False)
+    _function: Function | None = field(default=None, repr=False, compare=False)
     #: φ and φ' together, or φ' alone.
-    _both: Function | None = field(default=None, **_HIDDEN)
-    _derivative: Function | None = field(default=None, **_HIDDEN)
-    _series: Callable[..., list[np.ndarray]] | None = field(default=None, **_HIDDEN)
+    _both: Function | None = field(default=None, repr=False, compare=False)
+    _derivative: Function | None = field(default=None, repr=False, compare=False)
+    _series: Series | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
@@ -192,7 +195,7 @@ class Gain:
         return cls((0.0, 1.0, value), name, "quadratic", {"alpha": value})
 
     @classmethod
-    def polynomial(cls, coefficients: Any) -> Gain:
+    def polynomial(cls, coefficients: ArrayLike) -> Gain:
         """Make the polynomial gain φ(y) = Σ_k c_k yᵏ from c_0 = 0, c_1, c_2, …."""
         values = check.host_array(coefficients, "coefficients", ndim=(1,)).tolist()
         made = {"coefficients": values}
@@ -208,9 +211,9 @@ class Gain:
         degree = check.count(degree, "degree")
         most = len(_TANH) - 1
         check.must(degree <= most, "degree", f"be at most {most}", degree)
-        parts = {"_function": tanh, "_both": tanh_both, "nest_model": "tanh_rate_ipn"}
-        made = cls._smooth("tanh", degree, partial(biased_series, t=0.0), **parts)
-        return replace(made, coefficients=_TANH[: degree + 1])
+        made = cls._smooth("tanh", degree, partial(biased_series, t=0.0), tanh, tanh_both)
+        exact = _TANH[: degree + 1]
+        return replace(made, coefficients=exact, nest_model="tanh_rate_ipn")
 
     @classmethod
     def biased_tanh(cls, b: float, degree: int = 11) -> Gain:
@@ -225,9 +228,10 @@ class Gain:
         wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
         check.must(abs(value) <= _MAX_BIAS, "b", wanted, f"{value:g}")
         t = float(np.tanh(value))
-        parts = {"name": f"biased_tanh(b={value:g})", "parameters": {"b": value}}
-        parts |= {"_function": partial(biased, t=t), "_both": partial(biased_both, t=t)}
-        return cls._smooth("biased_tanh", degree, partial(biased_series, t=t), **parts)
+        series, both = partial(biased_series, t=t), partial(biased_both, t=t)
+        made = cls._smooth("biased_tanh", degree, series, partial(biased, t=t), both)
+        parameters = {"b": value, **made.parameters}
+        return replace(made, name=f"biased_tanh(b={value:g})", parameters=parameters)
 
     @classmethod
     def sigmoid(cls, degree: int = 11) -> Gain:
@@ -237,8 +241,7 @@ class Gain:
         (`Reservoir.rest`). The unfolding uses its Taylor polynomial around the resting
         state up to ``degree``; at zero the series converges for |y| < π.
         """
-        parts = {"_function": sigmoid, "_both": sigmoid_both}
-        return cls._smooth("sigmoid", degree, sigmoid_series, **parts)
+        return cls._smooth("sigmoid", degree, sigmoid_series, sigmoid, sigmoid_both)
 
     @classmethod
     def softplus(cls, degree: int = 11) -> Gain:
@@ -246,17 +249,23 @@ class Gain:
 
         It is log 2 at zero; everything else is as in `sigmoid`.
         """
-        parts = {"_function": softplus, "_derivative": sigmoid}
-        return cls._smooth("softplus", degree, softplus_series, **parts)
+        made = cls._smooth("softplus", degree, softplus_series, softplus)
+        return replace(made, _derivative=sigmoid)
 
     @classmethod
-    def _smooth(cls, kind: str, degree: int, series: Any, **parts: Any) -> Gain:
+    def _smooth(
+        cls,
+        kind: str,
+        degree: int,
+        series: Series,
+        function: Function,
+        both: Function | None = None,
+    ) -> Gain:
         """Make a gain from its Taylor series at zero up to ``degree``."""
         degree = check.count(degree, "degree")
         coefficients = tuple(float(c[0]) for c in series(np.zeros(1), degree))
-        name, parameters = parts.pop("name", kind), parts.pop("parameters", {})
-        parameters = {**parameters, "degree": degree}
-        return cls(coefficients, name, kind, parameters, _series=series, **parts)
+        made = cls(coefficients, kind, kind, {"degree": degree}, _function=function)
+        return replace(made, _both=both, _series=series)
 
     @classmethod
     def relu(cls) -> Gain:
@@ -334,11 +343,11 @@ class Gain:
             found = [points, np.asarray(self.derivative(points), dtype=np.float64)]
         return (np.zeros(len(points)), *found[1:])
 
-    def __call__(self, y: Any) -> Any:
+    def __call__(self, y: Array | float) -> Any:
         """Evaluate φ exactly."""
         return self._function(y) if self._function else horner(self.coefficients, y)
 
-    def derivative(self, y: Any) -> Any:
+    def derivative(self, y: Array | float) -> Any:
         """Evaluate φ' exactly."""
         if self._derivative:
             return self._derivative(y)
@@ -347,7 +356,7 @@ class Gain:
         slopes = [k * c for k, c in enumerate(self.coefficients)][1:]
         return horner(slopes or [0.0], y)
 
-    def with_derivative(self, y: Any) -> tuple[Any, Any]:
+    def with_derivative(self, y: Array) -> tuple[Any, Any]:
         """Evaluate φ and φ' together, which often share most of the work."""
         return self._both(y) if self._both else (self(y), self.derivative(y))
 
@@ -371,7 +380,7 @@ _GRID, _STEP, _AGREE = np.linspace(-3.0, 3.0, 200), 1e-5, 1e-4
 
 def _check_derivative(function: Function, derivative: Function) -> None:
     """Refuse a gain that is not zero at zero, or whose derivative does not fit."""
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for argument, call in (("function", function), ("derivative", derivative)):
         check.must(callable(call), argument, "be callable", repr(call), TypeError)
         with np.errstate(all="ignore"):

@@ -6,13 +6,13 @@ its equation of motion, modes and stability.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from .._base import checks as check
@@ -20,9 +20,15 @@ from .._base import codec
 from .._base.printing import Shown
 from . import weights as plans
 from .gains import KINDS, Gain
-from .resting_state import UnstableError, continuous_resting_state
+from .resting_state import UnstableError, abscissa, continuous_resting_state
 
 __all__ = ["Eigenmodes", "Gain", "Reservoir", "UnstableError"]
+
+
+#: A class of networks, as a function of weights W and of its other arguments.
+Others = ParamSpec("Others")
+Made = TypeVar("Made")
+NetworkT = TypeVar("NetworkT", bound="Network")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -44,14 +50,17 @@ class Network(Shown, codec.Saved):
     _may_grow: ClassVar[bool] = False
     #: Label of the largest eigenvalue, and the attribute that holds it.
     _growth: ClassVar[tuple[str, str]]
-    #: Defaults of a network made from a graph.
-    _of_graph: ClassVar[dict[str, Any]] = {}
 
     def __init__(
-        self, weights: Any, speed: Any, gain: Any, bias: Any, allow_unstable: Any
+        self,
+        weights: plans.Matrix,
+        speed: ArrayLike,
+        gain: Gain,
+        bias: ArrayLike | None,
+        allow_unstable: bool,
     ) -> None:
         wanted = "be a Gain, such as Gain.quadratic(0.05)"
-        check.must(isinstance(gain, Gain), "gain", wanted, repr(gain), TypeError)
+        check.instance(gain, Gain, "gain", wanted)
         matrix = check.square_weights(weights)
         name = self._speed
         # A frozen dataclass does not allow `setattr`.
@@ -90,39 +99,13 @@ class Network(Shown, codec.Saved):
     _say_growth: ClassVar[Callable[..., str]]
 
     @classmethod
-    def _draw(
-        cls,
-        plan: plans.WeightPlan,
-        spectral_radius: Any,
-        max_draws: Any = None,
-        **parts: Any,
-    ) -> Self:
-        """Return the first stable network of a plan; without max_draws, the first draw."""
-        if spectral_radius is not None or max_draws is None:
-            spectral_radius = check.positive(spectral_radius, "spectral_radius")
-        if max_draws is None:
-            return cls(plan.draw(spectral_radius), **parts)
-        max_draws = check.count(max_draws, "max_draws")
-        found: list[float] = []
-        while True:
-            weights = plan.draw(spectral_radius)
-            try:
-                made = cls(weights, **parts)
-            except UnstableError as error:
-                found.append(error.abscissa)
-                # The largest eigenvalue varies by about 1/√N between draws. If it exceeds
-                # 1 by far more, drawing again does not help.
-                hopeless = min(found) > 1 + 5 / np.sqrt(len(weights))
-                if len(found) == max_draws or hopeless:
-                    allow = "allow_unstable" in str(error)
-                    message = _say_draws(found, plan.g, hopeless, allow)
-                    raise UnstableError(message, min(found)) from None
-            else:
-                vars(made)["n_draws"] = len(found) + 1
-                return made
-
-    @classmethod
-    def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:
+    def cycle(
+        cls: Callable[Concatenate[np.ndarray, Others], Made],
+        n_neurons: int,
+        weight: float = 0.9,
+        *args: Others.args,
+        **kwargs: Others.kwargs,
+    ) -> Made:
         """Make a ring of neurons, in which each drives the next with the same weight.
 
         ``args`` and ``kwargs`` are the arguments of the class after the weights. With a
@@ -132,8 +115,12 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def delay_line(
-        cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any
-    ) -> Self:
+        cls: Callable[Concatenate[np.ndarray, Others], Made],
+        n_neurons: int,
+        weight: float = 0.9,
+        *args: Others.args,
+        **kwargs: Others.kwargs,
+    ) -> Made:
         """Make a chain of neurons, in which each drives the next; any weight is stable.
 
         In continuous time, it is a cascade of low-pass filters. In discrete time with leak
@@ -143,15 +130,15 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def from_graph(
-        cls,
+        cls: Callable[Concatenate[np.ndarray, Others], Made],
         graph: Any,
-        *args: Any,
         spectral_radius: float | None = 0.9,
         weight: str | None = "weight",
-        nodes: Any = None,
-        inhibitory: Any = None,
-        **kwargs: Any,
-    ) -> Self:
+        nodes: Iterable[Hashable] | None = None,
+        inhibitory: Iterable[Hashable] | None = None,
+        *args: Others.args,
+        **kwargs: Others.kwargs,
+    ) -> Made:
         """Make a network from a graph, such as a connectome or a NetworkX graph.
 
         An edge from j to i becomes W_ij, so activity runs along the edges. In a matrix,
@@ -167,14 +154,14 @@ class Network(Shown, codec.Saved):
             are.
         weight : str or None
             Edge attribute of a NetworkX graph that holds the weight. Edges without it, or
-            all edges if it is None, have weight 1.
+            all edges if it is None, have weight 1. Matrices have no attributes.
         nodes : iterable, optional
             Nodes that become neurons, in this order: nodes of a NetworkX graph, or row
             numbers of a matrix.
         inhibitory : iterable, optional
             Nodes whose outgoing weights are negated.
         *args, **kwargs
-            As in `cycle`; ``leak`` is 0.3 by default.
+            As in `cycle`.
 
         Examples
         --------
@@ -185,8 +172,7 @@ class Network(Shown, codec.Saved):
         [[0.0, 0.0, 0.5], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
         """
         weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
-        usual = {} if args else cls._of_graph
-        return cls(weights, *args, **{**usual, **kwargs})
+        return cls(weights, *args, **kwargs)
 
     @property
     def n_neurons(self) -> int:
@@ -212,12 +198,47 @@ class Network(Shown, codec.Saved):
         return f"{size}, {speed}, gain={self.gain.name}{bias})"
 
 
-def slope_at_rest(gain: Any, purpose: str) -> float:
+def slope_at_rest(gain: Gain | None, purpose: str) -> float:
     """Return the slope of the gain at zero, which divides the weights of the network."""
-    slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
-    if slope == 0:
-        raise ValueError(f"`gain` must have a slope at rest for a network to {purpose}.")
+    slope = gain.slope if isinstance(gain, Gain) else 1.0
+    check.require(slope, f"`gain` must have a slope at rest for a network to {purpose}.")
     return slope
+
+
+def first_stable(
+    plan: plans.WeightPlan,
+    make: Callable[[np.ndarray], NetworkT],
+    spectral_radius: float | None,
+    max_draws: int,
+) -> NetworkT:
+    """Return the first stable network that ``make`` makes of the weights of a plan."""
+    if spectral_radius is not None:
+        spectral_radius = check.positive(spectral_radius, "spectral_radius")
+    max_draws = check.count(max_draws, "max_draws")
+    found: list[float] = []
+    while True:
+        weights = plan.draw(spectral_radius)
+        try:
+            made = make(weights)
+        except UnstableError as error:
+            found.append(error.abscissa)
+            # The largest eigenvalue varies by about 1/√N between draws. If it exceeds
+            # 1 by far more, drawing again does not help.
+            hopeless = min(found) > 1 + 5 / np.sqrt(len(weights))
+            if len(found) == max_draws or hopeless:
+                allow = "allow_unstable" in str(error)
+                message = _say_draws(found, plan.g, hopeless, allow)
+                raise UnstableError(message, min(found)) from None
+        else:
+            vars(made)["n_draws"] = len(found) + 1
+            return made
+
+
+def _g(g: float | None, spectral_radius: float | None) -> float:
+    """Return the spread of the weights, which a spectral radius replaces."""
+    both = g is not None and spectral_radius is not None
+    check.without_effect(both, "g", "beside `spectral_radius`")
+    return 0.9 if g is None else g
 
 
 def _range(value: float | np.ndarray) -> str:
@@ -251,7 +272,7 @@ def _taken_gain(gain: Gain) -> dict[str, Any]:
 #: seconds.
 _PARAMETERS = codec.Plain(
     "values by name, with a degree up to 2,000",
-    lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
+    lambda x: isinstance(x, dict) and cast(dict[str, int], x).get("degree", 0) <= 2000,
 )
 #: Fields of every network in a file.
 NETWORK = {
@@ -264,11 +285,6 @@ NETWORK = {
 }
 #: Field for the speed of the neurons: one number, or one per neuron.
 PER_NEURON = codec.Numbers("neurons", or_one=True)
-
-
-def abscissa(matrix: np.ndarray) -> float:
-    """Return the largest real part of the eigenvalues."""
-    return float(np.real(np.linalg.eigvals(matrix)).max())
 
 
 @dataclass(frozen=True)
@@ -292,9 +308,9 @@ class Eigenmodes:
     eigenvalues: NDArray[np.complex128]
     left_vectors: NDArray[np.complex128]
     time_constants: NDArray[np.float64]
-    _pace: Any = field(default=1.0, repr=False)
+    _pace: float | np.ndarray = field(default=1.0, repr=False)
 
-    def loading(self, u: Any) -> np.ndarray:
+    def loading(self, u: ArrayLike) -> np.ndarray:
         """Return the loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
 
         u has shape (n_neurons,) or (n_neurons, n_channels), and the complex result has the
@@ -352,12 +368,12 @@ class Reservoir(Network, kind="reservoir"):
 
     def __init__(
         self,
-        weights: Any,
-        tau: Any = 0.25,
+        weights: plans.Matrix,
+        tau: ArrayLike = 0.25,
         gain: Gain | None = None,
         allow_unstable: bool = False,
         *,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
     ) -> None:
         gain = Gain.linear() if gain is None else gain
         super().__init__(weights, tau, gain, bias, allow_unstable)
@@ -383,8 +399,8 @@ class Reservoir(Network, kind="reservoir"):
     def random(
         cls,
         n_neurons: int,
-        g: float = 0.9,
-        tau: Any = 0.25,
+        g: float | None = None,
+        tau: ArrayLike = 0.25,
         gain: Gain | None = None,
         rng: np.random.Generator | int | None = None,
         *,
@@ -392,15 +408,16 @@ class Reservoir(Network, kind="reservoir"):
         max_draws: int = 100,
         spectral_radius: float | None = None,
         connectivity: float = 1.0,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
     ) -> Self:
         """Draw the paper's random network, with weights W_ij ~ N(0, g²/N).
 
         Parameters
         ----------
         n_neurons : int
-        g : float
-            Spread of the weights; the eigenvalues fill a disc of radius about g.
+        g : float, optional
+            Spread of the weights; the eigenvalues fill a disc of radius about g. It is 0.9
+            by default.
         tau, gain, allow_unstable, bias
             See `Reservoir`.
         rng : numpy Generator, int or None
@@ -410,27 +427,27 @@ class Reservoir(Network, kind="reservoir"):
             stable draw is kept; its attribute ``n_draws`` counts the draws. At g =
             0.9, 12 % of networks of 20 neurons and 4 % of networks of 100 are drawn again.
         spectral_radius : float, optional
-            Scale the weights so that this is the largest |λ| of W, regardless of g.
+            Scale the weights so that this is the largest |λ| of W; it replaces ``g``.
         connectivity : float
             Probability of a connection; g remains the radius.
         """
-        plan = plans.random_plan(n_neurons, g, rng, connectivity)
-        parts = {"tau": tau, "gain": gain, "allow_unstable": allow_unstable, "bias": bias}
-        return cls._draw(plan, spectral_radius, max_draws, **parts)
+        plan = plans.random_plan(n_neurons, _g(g, spectral_radius), rng, connectivity)
+        make = partial(cls, tau=tau, gain=gain, allow_unstable=allow_unstable, bias=bias)
+        return first_stable(plan, make, spectral_radius, max_draws)
 
     @classmethod
     def excitatory_inhibitory(
         cls,
         n_neurons: int,
-        g: float = 0.9,
-        tau: Any = 0.25,
+        g: float | None = None,
+        tau: ArrayLike = 0.25,
         gain: Gain | None = None,
         rng: np.random.Generator | int | None = None,
         *,
         excitatory: float = 0.8,
         connectivity: float = 1.0,
         inhibition: float | None = 1.0,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
         max_draws: int = 100,
         spectral_radius: float | None = None,
     ) -> Self:
@@ -440,8 +457,8 @@ class Reservoir(Network, kind="reservoir"):
         ----------
         n_neurons, gain, rng, connectivity, max_draws, spectral_radius
             As in `random`.
-        g : float
-            Radius of the disc that the bulk of the eigenvalues fills.
+        g : float, optional
+            Radius of the disc that the bulk of the eigenvalues fills; 0.9 by default.
         tau, bias : float, (float, float) or array_like (n_neurons,)
             Two numbers apply to the excitatory and to the inhibitory neurons.
         excitatory : float
@@ -459,15 +476,17 @@ class Reservoir(Network, kind="reservoir"):
         >>> signs.tolist() == [[1.0] * 40 + [-1.0] * 10]
         True
         """
+        g = _g(g, spectral_radius)
         plan = plans.dale_plan(n_neurons, g, rng, excitatory, connectivity, inhibition)
-        parts = {"tau": plan.per_neuron(tau), "gain": gain, "bias": plan.per_neuron(bias)}
-        return cls._draw(plan, spectral_radius, max_draws, **parts)
+        tau, bias = plan.per_neuron(tau), None if bias is None else plan.per_neuron(bias)
+        make = partial(cls, tau=tau, gain=gain, bias=bias)
+        return first_stable(plan, make, spectral_radius, max_draws)
 
     @classmethod
     def oscillators(
         cls,
-        decay_times: Any,
-        frequencies: Any,
+        decay_times: ArrayLike,
+        frequencies: ArrayLike,
         tau: float | None = None,
         gain: Gain | None = None,
     ) -> Self:
@@ -503,16 +522,16 @@ class Reservoir(Network, kind="reservoir"):
     def spatial(
         cls,
         n_neurons: int,
-        g: float = 0.9,
-        tau: Any = 0.25,
+        g: float | None = None,
+        tau: ArrayLike = 0.25,
         gain: Gain | None = None,
         rng: np.random.Generator | int | None = None,
         *,
         reach: float = 0.2,
         connectivity: float = 0.1,
-        positions: Any = None,
-        n_dimensions: int = 2,
-        bias: Any = None,
+        positions: ArrayLike | None = None,
+        n_dimensions: int | None = None,
+        bias: ArrayLike | None = None,
         max_draws: int = 100,
         spectral_radius: float | None = None,
     ) -> Self:
@@ -525,9 +544,9 @@ class Reservoir(Network, kind="reservoir"):
         ----------
         n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
             As in `random`.
-        g : float
-            Approximate radius of the disc of eigenvalues; with a short reach, some lie
-            outside.
+        g : float, optional
+            Approximate radius of the disc of eigenvalues, 0.9 by default; with a short
+            reach, some lie outside.
         reach : float
             Distance over which the probability falls by a factor e, in the unit of the
             positions.
@@ -536,12 +555,13 @@ class Reservoir(Network, kind="reservoir"):
         positions : array_like (n_neurons, n_dimensions), optional
             Positions of the neurons. By default they are drawn in the unit square (or line,
             or cube) with periodic boundaries.
-        n_dimensions : int
-            Number of dimensions of drawn positions.
+        n_dimensions : int, optional
+            Number of dimensions of drawn positions; 2 by default.
         """
         place = reach, connectivity, positions, n_dimensions
-        plan = plans.spatial_plan(n_neurons, g, rng, *place)
-        return cls._draw(plan, spectral_radius, max_draws, tau=tau, gain=gain, bias=bias)
+        plan = plans.spatial_plan(n_neurons, _g(g, spectral_radius), rng, *place)
+        make = partial(cls, tau=tau, gain=gain, bias=bias)
+        return first_stable(plan, make, spectral_radius, max_draws)
 
     @classmethod
     def legendre(
@@ -571,7 +591,7 @@ class Reservoir(Network, kind="reservoir"):
         made = plans.legendre_delay(n_neurons, theta, tau)
         return cls(made.weights / slope_at_rest(gain, "remember"), made.tau, gain)
 
-    def with_tau(self, tau: Any) -> Reservoir:
+    def with_tau(self, tau: ArrayLike) -> Reservoir:
         """Return the same network with another time constant.
 
         If the time constants differ, a number is their new mean, and their ratios are kept.
@@ -620,8 +640,8 @@ class Reservoir(Network, kind="reservoir"):
 
     def modes(self) -> Eigenmodes:
         """Return eigenvalues, left eigenvectors and time constants of the connectivity."""
-        eig: Any = linalg.eig
         matrix = self.mode_matrix(self.linear_weights)
+        eig: Any = linalg.eig  # the stubs expect three results
         eigenvalues, left = eig(matrix, left=True, right=False)
         order = np.argsort(-np.real(eigenvalues), kind="stable")
         eigenvalues = eigenvalues[order]
@@ -630,7 +650,7 @@ class Reservoir(Network, kind="reservoir"):
         # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
         return Eigenmodes(eigenvalues, left.conj().T[order], constants, self.pace)
 
-    def linearized_abscissa(self, states: Any) -> np.ndarray:
+    def linearized_abscissa(self, states: ArrayLike) -> np.ndarray:
         """Return the largest Re λ̃ of the connectivity W_ij φ'(y_j) around given states.
 
         ``states`` (..., n_neurons), such as a trajectory, are deviations from rest. The

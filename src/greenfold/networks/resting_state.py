@@ -7,11 +7,12 @@ state is refused unless small deviations from it decay.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
+
+from .gains import Function
 
 
 class UnstableError(ValueError):
@@ -30,7 +31,8 @@ class UnstableError(ValueError):
 #: may take to settle, in units of its slowest time constant.
 _RESIDUAL, _SETTLE = 1e-12, 200.0
 
-Function = Callable[[Any], Any]
+Map = Callable[[np.ndarray], np.ndarray]
+Size = Callable[[np.ndarray], float]
 
 
 def continuous_resting_state(
@@ -50,14 +52,16 @@ def continuous_resting_state(
         return W * slope(y) - np.eye(len(W))
 
     def growth(y: np.ndarray) -> float:
-        rates = np.linalg.eigvals(jacobian(y) * (tau.mean() / tau)[:, None])
-        return float(rates.real.max())
+        return abscissa(jacobian(y) * (tau.mean() / tau)[:, None])
 
     def settle(y: np.ndarray) -> np.ndarray:
-        given = {"method": "LSODA", "rtol": 1e-8, "atol": 1e-10}
-        given["jac"] = lambda _, y: jacobian(y) / tau[:, None]
-        span = 0.0, _SETTLE * float(tau.max())
-        return solve_ivp(lambda _, y: residual(y) / tau, span, y, **given).y[:, -1]
+        def slopes(_: float, y: np.ndarray) -> np.ndarray:
+            return jacobian(y) / tau[:, None]
+
+        t = 0.0, _SETTLE * float(tau.max())
+        return solve_ivp(
+            lambda _, y: residual(y) / tau, t, y, "LSODA", jac=slopes, rtol=1e-8, atol=1e-10
+        ).y[:, -1]
 
     def size(y: np.ndarray) -> float:
         return float((np.abs(W) @ np.abs(phi(y))).max())
@@ -66,7 +70,11 @@ def continuous_resting_state(
 
 
 def discrete_resting_state(
-    W: np.ndarray, bias: np.ndarray, leak: Any, phi: Function, slope: Function
+    W: np.ndarray,
+    bias: np.ndarray,
+    leak: float | np.ndarray,
+    phi: Function,
+    slope: Function,
 ) -> np.ndarray:
     """Return the stable fixed point (N,) of y' = (1 − a) y + a φ(W y + b).
 
@@ -95,7 +103,14 @@ def discrete_resting_state(
     return _find(residual, jacobian, growth, settle, size, bias)
 
 
-def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndarray:
+def abscissa(matrix: np.ndarray) -> float:
+    """Return the largest real part of the eigenvalues."""
+    return float(np.real(np.linalg.eigvals(matrix)).max())
+
+
+def _find(
+    residual: Map, jacobian: Map, growth: Size, settle: Map, size: Size, bias: np.ndarray
+) -> np.ndarray:
     def fixed_point_near(start: np.ndarray) -> np.ndarray | None:
         if not np.isfinite(start).all():
             return None

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
 from .._base import checks as check
+from .._base.arrays import Array
+
+#: Weights of any array library, or a sparse matrix of SciPy.
+Matrix: TypeAlias = "ArrayLike | Array | sparse.sparray[Any] | sparse.spmatrix[Any]"
+Rng = np.random.Generator | int | None
 
 #: Largest size of dense weights; a larger matrix is refused before it is allocated.
 _MOST_BYTES = 8 * 2**30
@@ -38,15 +44,15 @@ class WeightPlan:
         advice = "raise `connectivity` or the number of neurons"
         return _scaled(weights, spectral_radius, "", "network drawn", advice)
 
-    def per_neuron(self, value: Any) -> Any:
+    def per_neuron(self, value: ArrayLike) -> ArrayLike:
         """Expand one value per population to one per neuron; return other values as is."""
         n = len(self.sizes)
-        if value is None or np.shape(value) != (n,) or sum(self.sizes) == n:
+        if np.shape(value) != (n,) or sum(self.sizes) == n:
             return value
         return np.repeat(np.asarray(value), self.sizes)
 
 
-def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> WeightPlan:
+def random_plan(n_neurons: int, g: float, rng: Rng, connectivity: float) -> WeightPlan:
     """Return a plan for W_ij ~ N(0, g²/N).
 
     If ``connectivity`` is below 1, there are fewer and stronger weights.
@@ -64,7 +70,7 @@ def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> Weig
 def dale_plan(
     n_neurons: int,
     g: float,
-    rng: Any,
+    rng: Rng,
     excitatory: float,
     connectivity: float,
     inhibition: float | None,
@@ -104,11 +110,11 @@ def dale_plan(
 def spatial_plan(
     n_neurons: int,
     g: float,
-    rng: Any,
+    rng: Rng,
     reach: float,
     connectivity: float,
-    positions: Any,
-    n_dimensions: int,
+    positions: ArrayLike | None,
+    n_dimensions: int | None,
 ) -> WeightPlan:
     """Return a plan for normal weights between neurons at a distance d.
 
@@ -120,20 +126,24 @@ def spatial_plan(
     source = check.generator(rng)
     n_neurons = check.count(n_neurons, "n_neurons")
     g, reach = check.positive(g, "g"), check.positive(reach, "reach")
-    share, n_dimensions = _share(connectivity), check.count(n_dimensions, "n_dimensions")
+    share, size = _share(connectivity), 2
+    if n_dimensions is not None:
+        size = check.count(n_dimensions, "n_dimensions")
     given = None
     if positions is not None:
+        check.without_effect(n_dimensions is not None, "n_dimensions", "beside `positions`")
         given = check.host_array(positions, "positions", ndim=(2,))
         wanted = f"have one row for each of the {n_neurons} neurons"
         check.must(len(given) == n_neurons, "positions", wanted, f"shape {given.shape}")
 
     def make() -> np.ndarray:
-        where = source.random((n_neurons, n_dimensions)) if given is None else given
+        where = source.random((n_neurons, size)) if given is None else given
         apart = np.abs(where[:, None, :] - where)
         if given is None:
             apart = np.minimum(apart, 1 - apart)
         decay = np.linalg.norm(apart, axis=2) / reach
-        drawn, exists = source.standard_normal(decay.shape), source.random(decay.shape)
+        shape = (n_neurons, n_neurons)
+        drawn, exists = source.standard_normal(shape), source.random(shape)
         if n_neurons == 1:
             return np.zeros((1, 1))
         others = ~np.eye(n_neurons, dtype=bool)
@@ -145,8 +155,7 @@ def spatial_plan(
         # At the left end no pair is more probable than the target; at the right end all
         # connections exist.
         left, right = np.log(share), float(decay.max()) + 1e-9
-        solve: Any = brentq
-        level = solve(surplus, left, right, xtol=1e-12) if share < 1 else right
+        level = brentq(surplus, left, right, xtol=1e-12) if share < 1 else right
         probability = np.where(others, np.exp(np.minimum(0, level - decay)), 0.0)
         spread = g / np.sqrt(probability.sum(1, keepdims=True))
         return np.where(exists < probability, drawn * spread, 0.0)
@@ -192,7 +201,7 @@ def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
 
 
 def oscillator_weights(
-    decay_times: Any, frequencies: Any, tau: float | None = None
+    decay_times: ArrayLike, frequencies: ArrayLike, tau: float | None = None
 ) -> tuple[np.ndarray, float]:
     """Return weights and τ of independent damped oscillators of two neurons each."""
     T = check.host_array(decay_times, "decay_times", ndim=(1,))
@@ -279,6 +288,7 @@ def graph_weights(
     if hasattr(graph, "is_multigraph") and hasattr(graph, "adj"):
         adjacency, names = _of_networkx(graph, weight, nodes)
     else:
+        check.without_effect(weight != "weight", "weight", "for a matrix")
         adjacency, names = _of_matrix(graph, nodes)
     weights = np.ascontiguousarray(adjacency.T)
     places = {name: i for i, name in enumerate(names)}
@@ -292,7 +302,9 @@ def graph_weights(
     return _scaled(weights, radius, f" = {radius:g}", "graph", advice)
 
 
-def _of_networkx(graph: Any, weight: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
+def _of_networkx(
+    graph: Any, weight: str | None, nodes: Iterable[Hashable] | None
+) -> tuple[np.ndarray, Sequence[Hashable]]:
     with check.needs("`graph`", "graph"):
         import networkx
     names = list(graph.nodes if nodes is None else nodes)
@@ -312,19 +324,21 @@ def _of_networkx(graph: Any, weight: Any, nodes: Any) -> tuple[np.ndarray, Seque
     return check.host_array(made, "graph"), names
 
 
-def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
+def _of_matrix(
+    graph: Any, nodes: Iterable[Hashable] | None
+) -> tuple[np.ndarray, list[int]]:
     shape = np.shape(graph)
     wanted = "be a NetworkX graph or a square matrix, one row and one column per node"
     square = len(shape) == 2 and shape[0] == shape[1]
     check.must(square, "graph", wanted, f"{type(graph).__name__} of shape {shape}")
-    index = np.arange(shape[0]) if nodes is None else np.asarray(list(nodes))
+    index: np.ndarray = np.asarray(list(range(shape[0]) if nodes is None else nodes))
     if index.ndim != 1 or index.dtype.kind not in "iu" or len(set(index)) < len(index):
         raise ValueError("`nodes` must be different row numbers of the matrix.")
     _refuse_size(len(index))
     least, most = index.min(), index.max()
     below = f"be row numbers below {shape[0]}"
     check.must(0 <= least <= most < shape[0], "nodes", below, f"{least} to {most}")
-    if sparse.issparse(graph):
+    if hasattr(graph, "tocsr"):
         # Select first: the whole matrix may not fit into memory as a dense array.
         graph = graph.tocsr()[index][:, index]
         return check.host_array(graph, "graph"), index.tolist()

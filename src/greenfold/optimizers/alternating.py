@@ -10,6 +10,7 @@ their contractions with u.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import root
@@ -132,7 +133,7 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
 
     _, gradient = objective(u)
     start = np.append(u.ravel(), -0.5 * float((gradient * u).sum()))
-    limit = {"maxfev": _EVALUATIONS * start.size}
+    limit: Any = {"maxfev": _EVALUATIONS * start.size}
     result = root(conditions, start, method="hybr", options=limit)
     found = result.x[:-1].reshape(shape)
     # The norm of the root differs slightly from one.

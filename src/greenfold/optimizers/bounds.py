@@ -29,7 +29,8 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, get_lapack_funcs, qr
+from scipy.linalg import block_diag, eigh, qr
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from ..devices.masks.mask import Constraint
@@ -562,8 +563,7 @@ def _shifted(A: np.ndarray, by: float) -> np.ndarray:
 
 def _inverse(factor: np.ndarray) -> np.ndarray:
     """Return the inverse of a lower triangular matrix."""
-    (invert,) = get_lapack_funcs(("trtri",), (factor,))
-    return invert(factor, lower=1)[0]
+    return dtrtri(factor, lower=1)[0]
 
 
 def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -627,8 +627,13 @@ class Relaxation:
             return value / unit, by_t / unit
 
         unit = float(t.sum())
-        options = {"maxfun": _AT_EVALUATIONS, "ftol": 1e-13, "gtol": 0.0}
-        minimize(function, np.log(t), jac=True, method="L-BFGS-B", options=options)
+        minimize(
+            function,
+            np.log(t),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxfun": _AT_EVALUATIONS, "ftol": 1e-13, "gtol": 0.0},
+        )
         return self.lowest
 
     def lower(

@@ -377,10 +377,19 @@ def ascend(
 
     status = "converged"
     try:
-        options = {"maxfun": max_iter + 2, "maxiter": max_iter + 2, "maxcor": 20}
-        options |= {"ftol": tol, "gtol": 0.0}
-        start = u.ravel() / units
-        minimize(negative, start, jac=True, method="L-BFGS-B", options=options)
+        minimize(
+            negative,
+            u.ravel() / units,
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxfun": max_iter + 2,
+                "maxiter": max_iter + 2,
+                "maxcor": 20,
+                "ftol": tol,
+                "gtol": 0.0,
+            },
+        )
     except _Stopped as stopped:
         status = str(stopped)
     if best is None:

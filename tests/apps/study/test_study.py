@@ -72,7 +72,7 @@ def test_a_row_is_what_the_library_finds(archive):
     rows = {row["inside"]: row for row in read_study("out")}
     X, y = load_dataset("Beats", "train", data_dir=archive)
     stimuli = SampleStimuli(X, np.asarray(y).astype(str))
-    network = Reservoir.random(8, 1.0, 1.0, rng=0, spectral_radius=0.9)
+    network = Reservoir.random(8, tau=1.0, rng=0, spectral_radius=0.9)
     system = unfold(network, n_steps=16, dt=10 / 16)
     for inside, row in rows.items():
         P = state_covariance(network, inside) if inside else None

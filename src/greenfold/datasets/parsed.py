@@ -1,0 +1,261 @@
+"""Series and labels as every reader returns them, and the errors about wrong files.
+
+A reader turns the content of a file into `Parsed`. `assemble` checks and shapes its series,
+and `canonical_labels` spells its labels, so that both are the same for every format. Errors
+are raised without the name of the file, which `naming` adds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class DataError(ValueError):
+    """A data file, archive or array does not hold what it should."""
+
+
+class MissingValueError(DataError):
+    """A data file has missing values that `missing` does not allow.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_missing, 3) or None
+        Series, channel and time step of every missing value, counted from 0.
+    """
+
+    # Pickling calls the class with the message alone and restores the attribute later.
+    def __init__(self, message: str, positions: NDArray[np.intp] | None = None) -> None:
+        super().__init__(message)
+        self.positions = positions
+
+
+#: One array for equal lengths; a list of (n_channels, n_steps_i) arrays for unequal ones.
+SeriesArrays: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
+#: Options for labels and missing values; see `read_series`.
+Labels: TypeAlias = Literal["required", "optional", "none"]
+Missing: TypeAlias = Literal["error", "keep", "trim"]
+
+MISSING_VALUES = {"", "?", "nan", "na"}
+_MISSING_LABELS = MISSING_VALUES - {"na"}  # "na" may be a class
+
+# float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Above 2**53, float64 no longer distinguishes neighbouring whole numbers.
+_EXACT = 2.0**53
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
+
+
+class Parsed(NamedTuple):
+    """The content of one file, as its parser found it."""
+
+    #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
+    series: SeriesArrays
+    #: Labels as in the file; None if the file has no labels.
+    labels: Sequence[str] | NDArray[Any] | None = None
+    #: Classes declared in the header; None if the labels are regression targets.
+    classes: Sequence[str] | None = ()
+    #: Whether unequal lengths are declared: X is then a list even if the lengths agree, so
+    #: that both splits of a data set have the same form.
+    unequal: bool = False
+    #: Whether labels are numbers that only their position distinguishes from values.
+    assumed: bool = False
+
+
+def refuse_data(wrong: object, text: str) -> None:
+    """Raise a `DataError` if ``wrong``; the text does not name the file."""
+    if wrong:
+        raise DataError(text)
+
+
+@contextmanager
+def naming(name: str | Path) -> Iterator[None]:
+    """Add the name of the file in front of errors."""
+    try:
+        yield
+    except DataError as error:
+        error.args = (f"`{name}` {error}",)
+        raise
+
+
+@contextmanager
+def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
+    """Turn any library error about damaged bytes into a one-sentence `DataError`."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except Exception as error:  # damaged bytes can raise almost any error
+        why = reason(error)
+        raise DataError(f"cannot be read as {kind} ({why}): {cure}.") from error
+
+
+def reason(error: Exception) -> str:
+    """Return another library's error message, to use in the middle of a sentence."""
+    return " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Return the lines of UTF-8 text, without line ends."""
+    try:
+        # utf-8-sig, because spreadsheet programs write a byte order mark first.
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"is not text in UTF-8 (byte {error.start} cannot be read)"
+        raise DataError(f"{what}: convert it or fetch it again.") from error
+    # splitlines() would also break at form feeds and other rare characters.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+# Values
+
+
+def number(text: str) -> float | None:
+    """Return the number in a text, or None."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
+    """Return values (n_channels, n_steps) of a series, with NaN for missing fields."""
+    # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
+    if not any("_" in "".join(fields) for fields in channels):
+        with suppress(ValueError):
+            return np.array(channels, dtype=np.float64)
+    values = np.full((len(channels), len(channels[0])), np.nan)
+    for row, fields in zip(values, channels, strict=True):
+        for step, field in enumerate(one.strip() for one in fields):
+            value = None if "_" in field else number(field)
+            if value is not None:
+                row[step] = value
+            elif field.lower() not in MISSING_VALUES:
+                place = f"in {where}, position {step} (counting from 0)"
+                cure = "correct the value, or write `?` if it is missing."
+                if DECIMAL_COMMA.fullmatch(field):
+                    cure = "write decimal points in place of commas."
+                raise DataError(f"has {field[:40]!r} instead of a number {place}: {cure}")
+    return values
+
+
+def assemble(found: Parsed, missing: Missing) -> SeriesArrays:
+    """Check the series of one file and return them in their final shape."""
+    series = found.series
+    refuse_data(not len(series), "holds no series: is it the right, complete file?")
+    n_channels = len(series[0])
+    for case, one in enumerate(series):
+        other = f"has {len(one)} channels in series {case} but {n_channels} in series 0"
+        cure = "every series needs the same channels."
+        refuse_data(len(one) != n_channels, f"{other}: {cure}")
+    if len(infinite := _locate(np.isinf, series)):
+        where, cure = _place(infinite[0]), "correct it, or write `?` if it is missing"
+        raise DataError(f"has an infinite value in {where}: {cure}.")
+    if missing == "trim":
+        series = [_trim(one) for one in series]
+    for case, one in enumerate(series):
+        empty = f"has no value at all in series {case} (counting from 0)"
+        refuse_data(not one.size, f"{empty}: remove that series.")
+    if missing != "keep" and len(positions := _locate(np.isnan, series)):
+        n = len(positions)
+        what = "1 missing value," if n == 1 else f"{n} missing values, the first"
+        cure = "fill them or leave the series out"
+        if not any(np.isnan(_trim(one)).any() for one in series):
+            cure = "fill them, or pass missing='trim' if the series have unequal lengths"
+        cure = f"{cure}, or pass missing='keep' to keep NaN"
+        where = _place(positions[0])
+        raise MissingValueError(f"has {what} in {where}: {cure}.", positions)
+    if found.unequal or len({one.shape[1] for one in series}) > 1:
+        return list(series)
+    X = np.asarray(series)
+    return X[:, 0, :] if n_channels == 1 else X
+
+
+def _place(position: NDArray[np.intp]) -> str:
+    case, channel, step = position
+    return f"series {case}, channel {channel}, position {step} (counting from 0)"
+
+
+def _locate(test: np.ufunc, series: SeriesArrays) -> NDArray[np.intp]:
+    """Return series, channel and step of every value that passes a test, (n, 3)."""
+    if isinstance(series, np.ndarray):
+        return np.argwhere(test(series))
+    found = [
+        np.insert(where, 0, case, axis=1)
+        for case, one in enumerate(series)
+        if len(where := np.argwhere(test(one)))
+    ]
+    return np.concatenate(found) if found else np.empty((0, 3), np.intp)
+
+
+def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the series up to the last step that has a value in any channel."""
+    observed = np.flatnonzero(~np.isnan(one).all(axis=0))
+    return one[:, : observed[-1] + 1 if observed.size else 0]
+
+
+# Labels
+
+
+def bare(label: str) -> str:
+    """Return a label without surrounding blanks and without one pair of quotes."""
+    label = label.strip()
+    if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
+        label = label[1:-1].strip()
+    return label
+
+
+def canonical_labels(
+    written: Sequence[str] | NDArray[Any],
+    *,
+    declared: Sequence[str] = (),
+    labels: Labels = "required",
+) -> NDArray[Any] | None:
+    """Return class labels (n_cases,) in the same spelling for every file format.
+
+    Whole numbers become int64, and all other labels become strings. Numbers among them get
+    Python's shortest spelling; as floats, scikit-learn would take them for a regression
+    target. The `declared` classes also decide, so that both splits of a data set have the
+    same type. Optional labels that are missing are None in an array of objects.
+    """
+    if isinstance(written, np.ndarray):
+        if written.dtype.kind in "iub":  # the way through float64 below would round
+            return written.astype(np.int64)
+        if written.dtype.kind == "S":
+            written = np.char.decode(written, "utf-8", "replace")
+    names = [bare(str(label)) for label in written]
+    known = [name.lower() not in _MISSING_LABELS for name in names]
+    if labels == "required" and not all(known):
+        none = f"has no class label for series {known.index(False)} (counting from 0)"
+        raise DataError(f"{none}: add the label or remove the series.")
+    classes = [bare(name) for name in declared]
+    allowed = {_key(name) for name in classes}
+    given = [name for name, is_known in zip(names, known, strict=True) if is_known]
+    for name in given if classes else ():
+        if _key(name) not in allowed:
+            case = f"series {names.index(name)} (counting from 0)"
+            cure = "which its header does not declare: correct the label or the header."
+            raise DataError(f"gives {case} the label {name[:40]!r}, {cure}")
+    y = np.array(given, dtype=np.str_)
+    if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
+        values = [float(name) for name in [*given, *classes]]
+        if all(one.is_integer() and abs(one) < _EXACT for one in values):
+            y = np.array(values[: len(given)]).astype(np.int64)
+        else:
+            y = np.array([repr(one) for one in values[: len(given)]], dtype=np.str_)
+    if all(known):
+        return y
+    filled = np.full(len(names), None, dtype=object)
+    filled[known] = y.tolist()
+    return filled if given else None
+
+
+def _key(name: str) -> float | str:
+    """Return a key that is equal for all spellings of one class."""
+    return float(name) if _NUMBER.fullmatch(name) else name.casefold()

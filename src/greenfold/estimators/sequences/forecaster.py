@@ -1,0 +1,324 @@
+"""Closed-loop forecasts: a network that runs on its own predictions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ..._base import checks as check
+from ..._base import codec
+from ..._base.progress import watched
+from ..._base.threads import with_few_threads
+from ...stimuli.sequences import check_sequences
+from ..base import describe_fitted
+from .base import (
+    FIELDS,
+    Scale,
+    SequenceEstimator,
+    check_channels,
+    check_whole,
+    column_names,
+    has_one_axis,
+)
+from .choice import Block, DrivenPairs, Pairs
+
+#: Number of closed loops to start on a held-out block.
+_N_STARTS = 16
+#: A forecast is valid until its error passes this many deviations of the series.
+VALID = 0.4
+#: A closed loop has diverged beyond this many times the largest deviation in training.
+_DIVERGED = 10.0
+
+
+class DivergenceWarning(UserWarning):
+    """A closed loop left the range of the training series."""
+
+
+def valid_steps(
+    predicted: ArrayLike, truth: ArrayLike, spread: ArrayLike = 1.0
+) -> np.ndarray:
+    """Return the number of steps for which forecasts stay close to the true series.
+
+    This is the index of the first step whose root mean squared error over the channels, the
+    last axis, exceeds 0.4 deviations, or n_steps if there is no such step. ``spread`` is
+    the deviation, one number or one per channel. The first axis is time; a second axis, of
+    many forecasts, is kept.
+    """
+    error = (np.asarray(predicted) - np.asarray(truth)) / spread
+    wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN counts as wrong
+    wrong = np.concatenate([wrong, np.ones((1, *wrong.shape[1:]), dtype=bool)])
+    return np.argmax(wrong, axis=0)
+
+
+class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
+    """A closed-loop forecaster of series, with solved input weights.
+
+    A network learns to predict the next sample, then runs on its own predictions.
+
+    Series have shape (n_samples, n_channels), or (n_samples,) for one channel. The
+    estimator centres and scales them internally.
+
+    Parameters
+    ----------
+    n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
+        As in `SequenceRegressor`, but the leak is 0.5 by default.
+    ridge : float or "auto"
+        "auto" chooses the penalty whose closed loops on held-out blocks stay valid longest.
+    washout, see_input, max_iter, search, random_state, verbose
+        As in `SequenceRegressor`; the search compares closed loops.
+
+    Attributes
+    ----------
+    driven_, input_weights_, readout_, intercept_, ridge_, score_, washout_, state_, loss_
+        As in `SequenceRegressor`. So are ``residual_``, ``search_results_`` and
+        ``projections_``.
+
+    Examples
+    --------
+    >>> from greenfold import ReservoirForecaster
+    >>> from greenfold.datasets import lorenz
+    >>> series = lorenz(2000, rng=0)
+    >>> model = ReservoirForecaster(n_neurons=50, random_state=0).fit(series[:1500])
+    >>> model.forecast(100).shape
+    (100, 3)
+    """
+
+    _argument: ClassVar[str] = "series"
+    # Series to forecast are smooth.
+    _default_leak: ClassVar[float] = 0.5
+    n_channels_in_: int
+    #: Largest deviation in training, and the last learnt sample.
+    _largest: float
+    _last: np.ndarray
+
+    @with_few_threads(lambda self: self.n_neurons)
+    @watched
+    def fit(self, series: ArrayLike, exog: ArrayLike | None = None) -> Self:
+        """Solve for the input weights, and fit the readout to the next sample.
+
+        Parameters
+        ----------
+        series : array_like or list of array_like
+        exog : array_like (n_samples,) or (n_samples, n_extra), or list of these, optional
+            Known inputs; row t belongs to sample t, and helps to predict it.
+        """
+        self._check_parameters()
+        found = check_sequences(series, "series")
+        shortest = min(map(len, found))
+        check.must(shortest >= 3, "series", "have at least 3 samples per series", shortest)
+        with self._all_or_nothing():
+            self._flat, self._names = has_one_axis(series), column_names(series)
+            self._x_scale = self._y_scale = Scale.of(found, "series")
+            self.n_channels_in_ = found[0].shape[1]
+            if exog is not None:
+                known = Scale.of(check_sequences(exog, "exog"), "exog")
+                self._x_scale = self._y_scale.joined(known)
+            pairs = self._next_samples(found, exog)
+            self._largest = max(float(np.abs(one).max()) for one in pairs.targets)
+            self._last = pairs.targets[self._fit(pairs)][-1].copy()
+        return self
+
+    def _next_samples(self, series: list[np.ndarray], exog: ArrayLike | None) -> Pairs:
+        """Return inputs and targets in units of their deviation.
+
+        An input is a sample with the exog of the next sample; a target is the next sample.
+        """
+        z = [self._y_scale.down(one) for one in series]
+        extra = self._checked_exog(exog, [len(one) for one in series])
+        inputs = [np.hstack([a[:-1], b[1:]]) for a, b in zip(z, extra, strict=True)]
+        return Pairs(inputs, [one[1:] for one in z])
+
+    def _checked_exog(self, exog: ArrayLike | None, lengths: list[int]) -> list[np.ndarray]:
+        """Return known inputs (n_samples, n_extra) in units of their deviation."""
+        scale = self._x_scale.after(self.n_channels_in_)
+        if not len(scale.mean):
+            check.must(exog is None, "exog", "be None, as in fit", "an array")
+            return [np.empty((n, 0)) for n in lengths]
+        rows = " and ".join(map(str, lengths))
+        if exog is None:
+            raise ValueError(f"`exog` must have {rows} rows, because fit had it; got None.")
+        found = check_channels(exog, "exog", len(scale.mean))
+        got = [len(one) for one in found]
+        check.must(got == lengths, "exog", f"have {rows} rows", " and ".join(map(str, got)))
+        return [scale.down(one) for one in found]
+
+    def partial_fit(self, series: ArrayLike, exog: ArrayLike | None = None) -> Self:
+        """Fit the readout to additional series; the input weights do not change.
+
+        If the model is not fitted yet, this is the same as ``fit``.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(series, exog)
+        found = self._checked(series, "series", self.n_channels_in_)
+        pairs = self._next_samples(found, exog)
+        self._last = pairs.targets[self._add(pairs)][-1].copy()
+        return self
+
+    def update(
+        self, series: ArrayLike, exog: ArrayLike | None = None, *, forgetting: float = 1.0
+    ) -> np.ndarray:
+        """Learn the next samples step by step, like `SequenceRegressor.update`.
+
+        ``forecast`` then starts after the last of these samples. ``exog`` holds their known
+        inputs. The result is the prediction for each sample, made before it was learnt.
+        """
+        check_is_fitted(self)
+        z = self._one(series, "series")
+        x = np.hstack(
+            [np.vstack([self._last, z[:-1]]), *self._checked_exog(exog, [len(z)])]
+        )
+        made = self._update(x, z, forgetting)
+        self._last = z[-1].copy()
+        return self._shown(made)
+
+    def _one(self, value: ArrayLike, name: str) -> np.ndarray:
+        """Return one series (n_samples, n_channels) in units of its deviation."""
+        found = self._checked(value, name, self.n_channels_in_)
+        check.must(len(found) == 1, name, "be one series", f"{len(found)} of them")
+        return self._y_scale.down(found[0])
+
+    def forecast(
+        self, n_steps: int, context: ArrayLike | None = None, exog: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Return a forecast: run the network on its own predictions.
+
+        Parameters
+        ----------
+        n_steps : int
+        context : array_like, optional
+            At least ``washout_`` samples that precede the forecast. By default, the
+            forecast starts after the last learnt sample.
+        exog : array_like (n_steps, …), optional
+            Known inputs of the forecast steps, if ``fit`` had ``exog``. With a context, the
+            inputs of its samples come first: (n_samples + n_steps, …).
+
+        Returns
+        -------
+        ndarray (n_steps,) or (n_steps, n_channels)
+            If the loop leaves ten times the range of the training series, the forecast is
+            NaN from there on, and a `DivergenceWarning` is issued.
+        """
+        return self._shown(self._closed(n_steps, context, exog)[:, 0])
+
+    def forecast_band(
+        self,
+        n_steps: int,
+        context: ArrayLike | None = None,
+        exog: ArrayLike | None = None,
+        *,
+        n_paths: int = 100,
+        level: float = 0.9,
+        rng: np.random.Generator | int | None = 0,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
+
+        Each of ``n_paths`` forecasts gets noise at every step, as large as the one-step
+        error in training. A fraction ``level`` of the forecasts lies between
+        the bounds. The bounds do not include errors of the model itself.
+        """
+        level = check.positive(level, "level")
+        check.must(level < 1, "level", "be below 1", level)
+        n_paths = check.count(n_paths, "n_paths", minimum=2)
+        generator = check.generator(rng)
+        made = self._closed(n_steps, context, exog, n_paths, generator)
+        with warnings.catch_warnings():  # the divergence of all paths is already reported
+            warnings.simplefilter("ignore", RuntimeWarning)
+            ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        return self._shown(ends[0]), self._shown(ends[1])
+
+    def _begin(
+        self, n_steps: int, context: ArrayLike | None, exog: ArrayLike | None
+    ) -> tuple[np.ndarray, ...]:
+        """Return the initial state and sample, and known inputs (n_steps, n_extra)."""
+        if context is None:
+            return self.state_, self._last, *self._checked_exog(exog, [n_steps])
+        seen, least = self._one(context, "context"), max(self.washout_, 1)
+        wanted = f"have at least {least} samples, the memory of the network"
+        check.must(len(seen) >= least, "context", wanted, len(seen))
+        (extra,) = self._checked_exog(exog, [len(seen) + n_steps])
+        before = np.hstack([seen[:-1], extra[1 : len(seen)]])
+        rest = np.zeros(self.driven_.n_neurons)
+        state = self.driven_.run(before, rest)[-1] if len(before) else rest
+        return state, seen[-1], extra[len(seen) :]
+
+    def _closed(
+        self,
+        n_steps: int,
+        context: ArrayLike | None,
+        exog: ArrayLike | None,
+        n_lanes: int = 1,
+        noise: np.random.Generator | None = None,
+    ) -> np.ndarray:
+        """Return predictions (n_steps, n_lanes, n_channels), NaN after divergence."""
+        check_is_fitted(self)
+        n_steps = check.count(n_steps, "n_steps")
+        state, sample, extra = self._begin(n_steps, context, exog)
+        states = np.repeat(state[None], n_lanes, axis=0)
+        x = np.repeat(np.concatenate([sample, extra[0]])[None], n_lanes, axis=0)
+        limit = _DIVERGED * self._largest
+        found = np.full((n_steps, n_lanes, len(self.residual_)), np.nan)
+        alive = np.arange(n_lanes)
+        for index in range(n_steps):
+            states = self.driven_.advance(states, x)
+            made = self._read(states, x)
+            if noise is not None:
+                made += self.residual_ * noise.standard_normal(made.shape)
+            good = (np.abs(made) <= limit).all(1)
+            if not good.all():
+                alive, states, made = alive[good], states[good], made[good]
+                if noise is None or not len(alive):
+                    what = "the closed loop left the range of the training series at step "
+                    what += f"{index + 1} of {n_steps}; it is NaN from there on. Check the "
+                    what += "units of `context`, or use more neurons, a larger `ridge` or "
+                    what += "another `random_state`."
+                    warnings.warn(what, DivergenceWarning, stacklevel=3)
+                    break
+            found[index, alive] = made
+            x = made
+            if extra.size and index + 1 < n_steps:
+                row = np.broadcast_to(extra[index + 1], (len(x), extra.shape[1]))
+                x = np.hstack([x, row])
+        return found
+
+    def _judge(
+        self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
+    ) -> np.ndarray:
+        """Return a score per readout: how long its closed loops follow a held-out block."""
+        index, part = block
+        driven, x, y = run.network, run.pairs.inputs[index], run.pairs.targets[index]
+        last = part.stop - max((part.stop - part.start) // 2, 1)
+        begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
+        n_steps, n_ridges, n_channels = part.stop - last, len(V), y.shape[1]
+        states = run.features[index][None, begins, : driven.n_neurons]
+        states = np.repeat(states, n_ridges, axis=0)
+        now = np.repeat(x[None, begins], n_ridges, axis=0)
+        score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
+        for step in range(n_steps):
+            # A diverged loop no longer adds to the score, but must not overflow.
+            made = np.clip(self._features(states, now) @ V + intercepts[:, None], -1e6, 1e6)
+            error = np.sqrt(((made - y[begins + step]) ** 2).mean(2)) / VALID
+            valid &= error <= 1
+            score += (valid * (1 - error**2)).sum(1)
+            if not valid.any() or step + 1 == n_steps:
+                break
+            extra = x[begins + step + 1, n_channels:]
+            extra = np.broadcast_to(extra, (n_ridges, *extra.shape))
+            now = np.concatenate([made, extra], axis=2)
+            lanes = n_ridges * len(begins)
+            flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
+            states = flat.reshape(states.shape)
+        return score
+
+
+describe_fitted(
+    ReservoirForecaster,
+    check_whole,
+    **FIELDS,
+    n_channels_in_=codec.COUNT,
+    _largest=codec.POSITIVE,
+    _last=codec.Numbers(None),
+)

@@ -1,0 +1,229 @@
+"""Sequence regression: every step of one sequence predicts that step of another."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..._base import checks as check
+from ..._base import codec
+from ..._base.progress import watched
+from ..._base.threads import with_few_threads
+from ...stimuli.sequences import check_pairs, check_sequences
+from ..base import describe_fitted, r_squared
+from .base import (
+    FIELDS,
+    Scale,
+    SequenceEstimator,
+    check_channels,
+    check_whole,
+    column_names,
+    has_one_axis,
+    is_several,
+)
+from .choice import Block, DrivenPairs, Pairs
+
+
+class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regressor"):
+    """A regressor that maps one sequence to another, with solved input weights.
+
+    The input sequence drives a network, and ridge regression reads its states at every
+    step. Input weights are usually drawn at random. Here, quasi-Newton steps through the
+    network itself find the input weights and bias with the smallest error for the best
+    readout. For a linear network, the optimum comes with a certificate (``projections_``).
+
+    Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list is
+    fitted as several sequences, each starting at rest. The estimator centres and scales
+    sequences internally.
+
+    Parameters
+    ----------
+    n_neurons : int
+    input_weights : {"solved", "random"} or array_like (n_neurons, n_channels)
+        "solved" finds the weights with the smallest error. "random" draws them, as is usual
+        practice, for comparison. An array may have one more column, the bias.
+    spectral_radius, leak : float
+        Parameters of the drawn echo state network, which has ten connections per neuron.
+        The leak is 1 by default.
+    input_scale, bias_scale : float
+        Input weights and bias are drawn from −scale to scale. Solved weights have the norm
+        of the drawn weights.
+    reservoir : Reservoir or EchoStateNetwork, optional
+        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then ignored.
+    dt : float
+        Time between samples in the unit of ``reservoir.tau``, for networks in continuous
+        time.
+    ridge : float or "auto"
+        Penalty on the readout, in the squared unit of the states; "auto" chooses it on
+        held-out blocks of the sequence.
+    washout : int or "auto"
+        Number of samples at the start of each sequence that are not fitted. "auto" measures
+        how long the network remembers its start.
+    see_input : bool
+        Let the readout see the input as well as the states.
+    max_iter : int
+        Maximum number of evaluations to solve for the input weights.
+    search : int
+        Number of settings of spectral radius, input scale, leak and bias scale to try
+        first, on held-out blocks with drawn input weights. 0 uses the given settings.
+    random_state : int, RandomState or None
+    verbose : bool, default False
+        Show the progress of a fit, with its current error, if stderr is a terminal.
+
+    Attributes
+    ----------
+    driven_ : DrivenNetwork
+        The network with its input weights.
+    input_weights_ : ndarray (n_neurons, n_channels + 1)
+        For inputs in units of their deviation; the last column is the bias.
+    readout_, intercept_ : ndarray (n_features, n_targets) and (n_targets,)
+        Both for targets in units of their deviation.
+    ridge_, score_, washout_
+        The penalty, its score on held-out blocks if "auto" chose it, and the washout.
+    state_ : ndarray (n_neurons,)
+        The state at the end of the last sequence learnt.
+    loss_ : float
+        Squared error plus penalty after solving the input weights.
+    residual_ : ndarray (n_targets,)
+        Root mean squared error in training, in units of the deviation.
+    search_results_ : dict
+        Settings that the search tried, and their scores.
+    projections_ : RegressionProjections
+        The solution with its bound, for a linear network.
+
+    Examples
+    --------
+    >>> from greenfold import SequenceRegressor
+    >>> from greenfold.datasets import narma
+    >>> x, y = narma(1500, rng=1)
+    >>> model = SequenceRegressor(n_neurons=50, random_state=0).fit(x[:1000], y[:1000])
+    >>> bool(model.score(x[1000:], y[1000:]) > 0.8)
+    True
+    """
+
+    _argument: ClassVar[str] = "x"
+    # The input of a filter often varies fast.
+    _default_leak: ClassVar[float] = 1.0
+    n_features_in_: int
+
+    @with_few_threads(lambda self: self.n_neurons)
+    @watched
+    def fit(self, x: ArrayLike, y: ArrayLike) -> Self:
+        """Solve for the input weights, and fit the readout to ``y`` at each step's end.
+
+        ``x`` and ``y`` are sequences, or lists of them.
+        """
+        self._check_parameters()
+        inputs, targets = _pairs(x, y)
+        with self._all_or_nothing():
+            self._x_scale, self._y_scale = Scale.of(inputs, "x"), Scale.of(targets, "y")
+            self.n_features_in_ = inputs[0].shape[1]
+            self._flat = has_one_axis(y)
+            self._names = column_names(x)
+            self._fit(self._in_units(inputs, targets))
+        return self
+
+    def _in_units(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> Pairs:
+        """Return inputs and targets in units of their deviation."""
+        x = [self._x_scale.down(one) for one in inputs]
+        return Pairs(x, [self._y_scale.down(one) for one in targets])
+
+    def _judge(
+        self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
+    ) -> np.ndarray:
+        """Return the negative squared error of each readout on a held-out block."""
+        features = run.features[block.sequence][block.steps]
+        made = np.einsum("tf,rfm->rtm", features, V) + intercepts[:, None]
+        return -((made - run.pairs.targets[block.sequence][block.steps]) ** 2).sum((1, 2))
+
+    def _checked_pairs(self, x: ArrayLike, y: ArrayLike) -> Pairs:
+        inputs = self._checked(x, "x", self.n_features_in_)
+        targets = check_channels(y, "y", len(self.intercept_))
+        check_pairs(inputs, targets)
+        return self._in_units(inputs, targets)
+
+    def partial_fit(self, x: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the readout to additional sequences; the input weights do not change.
+
+        If the model is not fitted yet, this is the same as ``fit``.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(x, y)
+        self._add(self._checked_pairs(x, y))
+        return self
+
+    def update(self, x: ArrayLike, y: ArrayLike, *, forgetting: float = 1.0) -> np.ndarray:
+        """Learn one sequence step by step, continuing from ``state_``.
+
+        This is recursive least squares: after each step, the readout is the ridge solution
+        of all steps so far, with the fitted penalty. Each step multiplies the weight of
+        earlier steps by ``forgetting``, in (0, 1].
+
+        Returns
+        -------
+        ndarray, shaped like ``y``
+            The prediction for each step, made before the step was learnt.
+        """
+        check_is_fitted(self)
+        inputs, targets = self._checked_pairs(x, y)
+        check.must(len(inputs) == 1, "x", "be one sequence", f"{len(inputs)} of them")
+        return self._shown(self._update(inputs[0], targets[0], forgetting))
+
+    def predict(
+        self, x: ArrayLike, state: ArrayLike | None = None, *, return_state: bool = False
+    ) -> Any:
+        """Predict the targets at every step.
+
+        Parameters
+        ----------
+        x : array_like or list of array_like
+        state : array_like (n_neurons,), optional
+            Start from this state, if ``x`` is one sequence. The default is rest.
+        return_state : bool
+            Also return the final state (n_neurons,), to continue from it.
+        """
+        check_is_fitted(self)
+        inputs = self._checked(x, "x", self.n_features_in_)
+        several = is_several(x)
+        if several:
+            alone = state is None and not return_state
+            check.must(alone, "x", "be one sequence to start from a state", "a list")
+        start = np.zeros(self.driven_.n_neurons)
+        if state is not None:
+            shape, start = start.shape, check.host_array(state, "state", ndim=(1,))
+            fits, wanted = start.shape == shape, f"have shape {shape}"
+            check.must(fits, "state", wanted, f"shape {start.shape}")
+        found = [self._stream(self._x_scale.down(one), start) for one in inputs]
+        made = [self._shown(values) for values, _ in found]
+        if several:
+            return made
+        return (made[0], found[0][1]) if return_state else made[0]
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return R² of the predictions after the washout of each sequence; 1 is best.
+
+        ``X`` and ``y`` are as in ``fit``; ``sample_weight`` is ignored.
+        """
+        check_is_fitted(self)
+        inputs, targets = _pairs(X, y)
+        skipped = self.washout_
+        truth = np.concatenate([one[skipped:] for one in targets])
+        wanted = f"longer than the washout of {skipped} samples to be scored"
+        check.require(len(truth) > 1, f"`X` must be {wanted}; pass a longer sequence.")
+        made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
+        return r_squared(truth, np.concatenate(made))
+
+
+def _pairs(x: ArrayLike, y: ArrayLike) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
+    check_pairs(inputs, targets)
+    return inputs, targets
+
+
+describe_fitted(SequenceRegressor, check_whole, **FIELDS, n_features_in_=codec.COUNT)
