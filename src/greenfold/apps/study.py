@@ -31,7 +31,7 @@ from ..math.decisions import Clouds, decide, held_out_score
 from . import runner
 from .runner import SEAL, Job, Summary, fingerprint
 from .style import BOUND, RANDOM, SOLVED, drawing
-from .sweep import Source, find_sources, read_source
+from .sweep import Dataset, find_datasets, read_dataset
 
 __all__ = ["Grid", "read_study", "study", "write_table"]
 
@@ -245,7 +245,7 @@ def study(
     Returns
     -------
     Summary
-        Numbers of results that were found, made, and failed.
+        As from `greenfold.apps.sweep.sweep`.
 
     Examples
     --------
@@ -281,12 +281,12 @@ def plan(
     return list({job.path: job for job in jobs}.values())
 
 
-def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], str]:
+def _task(item: Any, data_dir: Any, download: bool) -> tuple[Dataset, list[str], str]:
     """Return a data set, its two classes, and a name for both."""
     name, colon, chosen = str(item).partition(":")
-    source, *others = find_sources([name], data_dir, download)
+    source, *others = find_datasets([name], data_dir, download)
     require(not others, f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
-    (X, labels), _ = read_source(source.name, source.folder, source.digest)
+    (X, labels), _ = read_dataset(source.name, source.folder, source.digest)
     lacks = "series of unequal length or with missing values, which a study cannot use."
     usable = isinstance(X, np.ndarray) and np.isfinite(X).all()
     require(usable, f"`datasets`: {source.name} has {lacks}")
@@ -299,7 +299,7 @@ def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], 
     return source, wanted, f"{source.name}:{','.join(wanted)}" if colon else source.name
 
 
-def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
+def _job(source: Dataset, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
     data = {"name": source.name, "label": label, "classes": classes}
     data["digest"] = source.digest
     made_by = {"format": FORMAT, "code": gf.__version__, "setting": setting, "data": data}
@@ -370,7 +370,7 @@ def _read_task(
     name: str, folder: str, digest: str, classes: tuple[str, ...]
 ) -> tuple[gf.SampleStimuli, np.ndarray, np.ndarray]:
     """Return training stimuli, and test series with their signs."""
-    (X, y), (X_test, y_test) = read_source(name, folder, digest)
+    (X, y), (X_test, y_test) = read_dataset(name, folder, digest)
     kept, there = np.isin(y, classes), np.isin(y_test, classes)
     stimuli = gf.SampleStimuli(X[kept], y[kept])
     signs = np.where(y_test[there] == stimuli.classes[1], 1, -1)
@@ -452,12 +452,12 @@ def judge(
     return {**found, "seconds": time.perf_counter() - started}
 
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 #: Properties other than architecture and seed; networks are compared at equal values.
 _SAME = ("neurons", "g", "tau", "order", "gain")
 
 
-def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list[Row]:
+def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list[TableRow]:
     """Return all results in a folder, one row each, in the order of their files.
 
     A row has the setting of a network and its results: ``kappa`` with its ``bound``,
@@ -479,7 +479,7 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
     return rows
 
 
-def write_table(rows: Sequence[Row], path: str | Path) -> Path:
+def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
     """Write the rows of `read_study` as .csv or, with pyarrow, as .parquet."""
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -503,7 +503,7 @@ def _cell(name: str, value: Any) -> Any:
     return " ".join(map(str, listed)) if name == "order" or listed is value else value
 
 
-def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
+def draw(rows: Sequence[TableRow], folder: str | Path, kind: str = "svg") -> list[Path]:
     """Write figures of the rows: architectures at each N, and a map over g and τ."""
     place = Path(folder).expanduser()
     written, figures = [], []
@@ -525,7 +525,7 @@ def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Pat
     return written
 
 
-def architectures(name: str, rows: Sequence[Row]) -> Any:
+def architectures(name: str, rows: Sequence[TableRow]) -> Any:
     """Return a figure of κ* and memory by architecture, or None if there is only one."""
     from matplotlib.figure import Figure
 
@@ -539,7 +539,7 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
     kinds = [k for k in ARCHITECTURES if any(row["architecture"] == k for row in own)]
     if len(kinds) < 2:
         return None
-    panels: list[tuple[str, str, str, list[Row]]] = []
+    panels: list[tuple[str, str, str, list[TableRow]]] = []
     for inside in sorted({row["inside"] for row in own}):
         part = [row for row in own if row["inside"] == inside]
         title = f"noise inside, √Q = {inside:g}" if inside else "no noise inside"
@@ -564,7 +564,7 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
+def _points(at: Any, kinds: list[str], column: str, rows: list[TableRow]) -> None:
     """Draw one mark per seed, a bar at the mean, and a cross at each bound."""
     bound = "bound" if column == "kappa" else f"{column}_bound"
     for place, kind in enumerate(kinds):
@@ -587,11 +587,11 @@ def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
         at.plot(bounds, y, "x", color=BOUND, ms=4, mew=0.9, zorder=3, label=label)
 
 
-def margin_map(name: str, rows: Sequence[Row]) -> Any:
+def margin_map(name: str, rows: Sequence[TableRow]) -> Any:
     """Return a figure of κ* and κ*/κ_random over g and τ, or None if these are fixed."""
     from matplotlib.figure import Figure
 
-    kinds: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    kinds: dict[tuple[Any, ...], list[TableRow]] = defaultdict(list)
     for row in rows:
         kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
         kinds[kind].append(row)

@@ -195,7 +195,7 @@ def _code_of(module: str) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class Dataset:
     """A data set on this machine: its folder, and the digest and size of its files."""
 
     name: str
@@ -204,9 +204,9 @@ class Source:
     size: int
 
 
-def find_sources(
+def find_datasets(
     items: Iterable[str | Path], data_dir: str | Path | None = None, download: bool = True
-) -> list[Source]:
+) -> list[Dataset]:
     """Return data sets by name, folder, or ``.txt`` file with one name per line.
 
     Each data set is returned once. Without items, all data sets of the data directory are.
@@ -253,14 +253,14 @@ def _files(name: str, folder: Path) -> list[Path]:
     return found
 
 
-def _describe(name: str, folder: Path) -> Source:
+def _describe(name: str, folder: Path) -> Dataset:
     contents = [path.read_bytes() for path in _files(name, folder)]
     digest = hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in contents))
     size = sum(map(len, contents))
-    return Source(name, str(folder), digest.hexdigest()[:16], size)
+    return Dataset(name, str(folder), digest.hexdigest()[:16], size)
 
 
-def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
+def read_dataset(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     """Return training and test series, with labels as text and padding cut off."""
     place = Path(folder)
     if not place.is_dir():  # another machine may keep the data elsewhere
@@ -372,7 +372,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     named = (configuration[key] for key in ("label", "estimator", "parameters"))
     spec, data = EstimatorSpec(*named), configuration["data"]
     runner.must_be_planned_with(configuration["code"], spec.code())
-    parts = read_source(data["name"], context["folder"], data["digest"])
+    parts = read_dataset(data["name"], context["folder"], data["digest"])
     (X_train, y_train), (X_test, y_test) = resampled(*parts, configuration["resample"])
     classes = np.unique(np.concatenate([y_train, y_test]))
     estimator, device = spec.make(configuration["seed"]), context.get("device", "cpu")
@@ -536,7 +536,7 @@ def sweep(
             importlib.import_module("aeon")
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
-        for source in find_sources(list(datasets), data_dir, download)
+        for source in find_datasets(list(datasets), data_dir, download)
         for number in numbers
         for spec in specs
     ]
@@ -544,11 +544,11 @@ def sweep(
     return runner.run_jobs(jobs, folder, label="sweep", **how)
 
 
-def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:
+def _job(spec: EstimatorSpec, data: Dataset, resample: int, seed: int, device: str) -> Job:
     # Results of a GPU differ in the last digits, so their hash includes the device.
     place = {} if device == "cpu" else {"device": device.partition(":")[0]}
     return Job(
-        path=f"{spec.label}/Predictions/{source.name}/testResample{resample}.csv",
+        path=f"{spec.label}/Predictions/{data.name}/testResample{resample}.csv",
         work=experiment,
         configuration={
             "format": FORMAT,
@@ -557,13 +557,13 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: 
             "parameters": dict(spec.parameters),
             "code": spec.code(),
             "seed": seed,
-            "data": {"name": source.name, "digest": source.digest},
+            "data": {"name": data.name, "digest": data.digest},
             "resample": resample,
             **place,
         },
-        context={"folder": source.folder, "device": device},
-        weight=float(source.size),
-        title=f"{source.name} {resample} {spec.label}",
+        context={"folder": data.folder, "device": device},
+        weight=float(data.size),
+        title=f"{data.name} {resample} {spec.label}",
     )
 
 

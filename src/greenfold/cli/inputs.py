@@ -102,7 +102,7 @@ def load_task(
     device: str = "cpu",
 ) -> Split:
     """Return training and test series; test series may be a file or a random share."""
-    test, name = files.test, name_of(data, files.classes)
+    test, name = files.test, title_of(data, files.classes)
     drawn: Any = {"y": files.y, "seed": seed, "keep": keep}
     if not is_file(data, files.format):
         _refuse_path("--test", test)
@@ -134,7 +134,7 @@ def _refuse_path(option: str, path: Path | None) -> None:
     refuse_if(path is not None, f"{option} needs a file; {own}")
 
 
-def name_of(data: str, classes: list[str] | None = None) -> str:
+def title_of(data: str, classes: list[str] | None = None) -> str:
     """Return a name for the data, or for some classes of it."""
     name = "standard input" if data == _STDIN else Path(data).name
     if not classes:
@@ -248,7 +248,7 @@ _NAMES = ("weights", "W", "w")
 _TARGET = 0.9
 
 
-def read_weights(path: Path) -> np.ndarray:
+def read_network_weights(path: Path) -> np.ndarray:
     """Return the square matrix in a file; raise if its network is unstable."""
     readers = {".npy": load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)

@@ -155,10 +155,10 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
     import numpy as np
 
     from ..datasets import DataError
-    from .inputs import load_series, name_of
+    from .inputs import load_series, title_of
 
     X, y = load_series(data, reading, y=reading.y, seed=seed)
-    name = name_of(data, reading.classes)
+    name = title_of(data, reading.classes)
     if isinstance(X, list):
         why = "a mask needs one readout time, so cut or pad them to one length"
         raise DataError(f"`{name}` has series of different lengths; {why}.")

@@ -339,7 +339,7 @@ DATA_DIR = opt(
     help="Directory with data sets; by default the value of GREENFOLD_DATA.",
 )
 PART = opt("test", "Data", help="Part of the data set to use.")
-Part = Literal["train", "test", "all"]
+PartName = Literal["train", "test", "all"]
 
 
 def seed(what: str, panel: str | None = MAIN, default: int | None = 0) -> Any:
@@ -416,9 +416,9 @@ class NetworkOptions:
             return None
         why = "is for random networks; leave it out with --weights"
         invocation.refuse(why, "neurons", "g")
-        from .inputs import read_weights
+        from .inputs import read_network_weights
 
-        return read_weights(self.weights)
+        return read_network_weights(self.weights)
 
     def reservoir(self, tau: float, rng: Any) -> Any:
         """Return the network, with the same time constant for all neurons."""

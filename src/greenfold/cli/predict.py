@@ -29,7 +29,7 @@ _PLAIN = (str, int, float, Path)
 def predict(
     model: Path = options.MODEL,
     data: str = options.DATA,
-    part: options.Part = options.PART,
+    part: options.PartName = options.PART,
     proba: bool = opt(False, "Output"),
     labels: bool | None = opt(None, "Data", "--labels/--no-labels", show_default=False),
     reading: Reading = Reading(),
@@ -127,7 +127,7 @@ def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
 def score(
     model: Path = options.MODEL,
     data: str = options.DATA,
-    part: options.Part = options.PART,
+    part: options.PartName = options.PART,
     noise: float = opt(0.0, min=0),
     reading: Labelled = Labelled(),
     seed: int = options.DATA_SEED,

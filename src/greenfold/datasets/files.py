@@ -32,26 +32,26 @@ from .parsed import (
 from .text import TableHints
 
 #: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
-Source: TypeAlias = str | Path | BinaryIO
+File: TypeAlias = str | Path | BinaryIO
 _GZIP = b"\x1f\x8b"
 # gzip shrinks numbers as text to a third or a tenth; far higher ratios are not data.
 _UNPACKED, _RATIO = 2**26, 100
 
 
-def name_of(source: Source) -> str:
+def name_of(source: File) -> str:
     """Return the name of the source to use in messages."""
     name = source if isinstance(source, str | Path) else getattr(source, "name", None)
     return str(name) if isinstance(name, str | Path) else "stream"
 
 
-def suffix_of(path: Source, format: str | None = None) -> str:
+def suffix_of(path: File, format: str | None = None) -> str:
     """Return the suffix that names the format, without ``.gz``."""
     if format is not None:
         return f".{format.lower().lstrip('.')}"
     return Path(name_of(path).lower().removesuffix(".gz")).suffix
 
 
-def read_bytes(source: Source) -> tuple[str, bytes]:
+def read_bytes(source: File) -> tuple[str, bytes]:
     """Return the name and the content of a source; gzip content is unpacked."""
     name = name_of(source)
     is_path = isinstance(source, str | Path)
@@ -116,7 +116,7 @@ OPENED = tuple(_OPENERS)
 
 
 def read_series(
-    path: Source,
+    path: File,
     *,
     missing: Missing = "error",
     labels: Labels = "required",
@@ -185,7 +185,7 @@ def read_series(
 
 
 def read_with_origin(
-    path: Source, missing: Missing, labels: Labels, format: str | None, known: TableHints
+    path: File, missing: Missing, labels: Labels, format: str | None, known: TableHints
 ) -> tuple[SeriesArrays, Any, bool]:
     """Return what `read_series` does, and whether numbers were assumed to be labels."""
     suffix = suffix_of(path, format)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._base.checks import needs
 from .arrays import load_arrays
-from .files import Source, name_of, read_bytes, suffix_of
+from .files import File, name_of, read_bytes, suffix_of
 from .parsed import DataError, lines_of, naming, number, parse_values, readable, refuse_data
 
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
@@ -48,7 +48,7 @@ class Recording:
 
 
 def read_recording(
-    path: Source,
+    path: File,
     *,
     drive: Sequence[str] | None = None,
     states: Sequence[str] | None = None,
@@ -126,7 +126,7 @@ class SampledSeries:
 
 
 def read_sampled(
-    path: Source, *, columns: Sequence[str] | None = None, format: str | None = None
+    path: File, *, columns: Sequence[str] | None = None, format: str | None = None
 ) -> SampledSeries:
     r"""Read one long series, for example to forecast it.
 
@@ -144,10 +144,9 @@ def read_sampled(
 
     Examples
     --------
-    >>> import io
+    >>> from io import BytesIO
     >>> from greenfold.datasets import read_sampled
-    >>> content = b"time,x,y\n0.0,1.0,0.5\n0.1,-1.0,-0.2\n"
-    >>> series = read_sampled(io.BytesIO(content), format="csv")
+    >>> series = read_sampled(BytesIO(b"time,x,y\n0,1,0.5\n0.1,-1,-0.2\n"), format="csv")
     >>> series.values.shape, series.names, round(series.dt, 3)
     ((2, 2), ('x', 'y'), 0.1)
     """
@@ -175,7 +174,7 @@ def read_sampled(
 
 
 def _read_columns(
-    path: Source, format: str | None, skip_text: bool = False
+    path: File, format: str | None, skip_text: bool = False
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = suffix_of(path, format)

@@ -358,7 +358,7 @@ class _Parameters(Field):
         return codec.SAVED.unpack(told, name, stored)
 
 
-class Labels(Field):
+class ClassLabels(Field):
     """Distinct labels, which define the lengths ``classes`` and ``scores``."""
 
     def pack(self, value: np.ndarray, name: str, arrays: Arrays) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from greenfold import Reservoir, unfold
 from greenfold.apps.explorer import page
-from greenfold.apps.explorer.page import Grid, Source, solve_grid
+from greenfold.apps.explorer.page import SliderGrid, Source, solve_grid
 from greenfold.datasets import synthetic_heartbeats
 
 N_STEPS, N_NEURONS = 24, 20
@@ -48,7 +48,7 @@ def three():
 
 @pytest.fixture(scope="session")
 def sets(unfolding, beats, three):
-    grid = Grid((1.0, 3.0, 10.0), (9, N_STEPS))
+    grid = SliderGrid((1.0, 3.0, 10.0), (9, N_STEPS))
     return [
         (beats, [solve_grid(unfolding, beats, (0, 1), grid)]),
         (three, [solve_grid(unfolding, three, (0, 2), grid)]),

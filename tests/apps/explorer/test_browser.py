@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer.page import Grid, Start, solve_grid
+from greenfold.apps.explorer.page import SliderGrid, Start, solve_grid
 from greenfold.math.decisions import Clouds, decide, held_out_score
 from greenfold.math.margins import gaussian_soft_margin, state_moments
 from greenfold.optimizers.linear import LinearProblem
@@ -135,7 +135,7 @@ def test_ten_random_states_agree_with_python(browser, page, unfolding, sets):
     for number in range(10):
         which = number % 2
         material, (solved,) = sets[which]
-        u = rng.standard_normal((N_NEURONS, material.n_channels))
+        u = rng.standard_normal((N_NEURONS, material.X.shape[1]))
         eta, step = rng.choice(solved.grid.etas), int(rng.choice(solved.grid.steps))
         noise = 0.0 if number == 3 else float(rng.uniform(0, solved.noises[-1]))
         kept = number in (4, 7)
@@ -153,7 +153,7 @@ def test_fewer_steps_than_neurons(browser, tmp_path):
     X = rng.standard_normal((60, 8)) + y[:, None]
     material = prepare("short", X, y)
     unfolding = unfold(Reservoir.random(30, rng=1), n_steps=8, dt=0.5)
-    solved = solve_grid(unfolding, material, (0, 1), Grid((3.0, 1e-3), (8,)))
+    solved = solve_grid(unfolding, material, (0, 1), SliderGrid((3.0, 1e-3), (8,)))
     page = write_explorer(tmp_path / "page.html", unfolding, [(material, [solved])])
     browser.visit(page.as_uri(), 1400, "light")
     for eta in (3.0, 1e-3):
@@ -173,7 +173,7 @@ def test_large_networks_travel_in_single_precision(browser, tmp_path):
     X = rng.standard_normal((80, 40)) + 0.5 * y[:, None]
     material = prepare("large", X, y)
     unfolding = unfold(Reservoir.random(70, rng=1), n_steps=40, dt=0.25)
-    solved = solve_grid(unfolding, material, (0, 1), Grid((3.0,), (40,)))
+    solved = solve_grid(unfolding, material, (0, 1), SliderGrid((3.0,), (40,)))
     page = write_explorer(tmp_path / "page.html", unfolding, [(material, [solved])])
     browser.visit(page.as_uri(), 1400, "light")
     u = rng.standard_normal((70, 1))
@@ -488,7 +488,7 @@ def test_how_long_a_frame_takes(browser, tmp_path, capsys):
     X = rng.standard_normal((300, 70)) + 0.3 * y[:, None]
     material = prepare("timing", X, y)
     unfolding = unfold(Reservoir.random(60, rng=0), n_steps=70, dt=1 / 7)
-    solved = solve_grid(unfolding, material, (0, 1), Grid((3.0,), (70,)))
+    solved = solve_grid(unfolding, material, (0, 1), SliderGrid((3.0,), (70,)))
     page = write_explorer(tmp_path / "page.html", unfolding, [(material, [solved])])
     browser.visit(page.as_uri(), 1400, "light")
     times = browser.ask("greenfold.timing(100)")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, Reservoir, optimize, unfold
-from greenfold.apps.explorer.page import BAND, N_RANDOM, Grid, accuracies, propagators
+from greenfold.apps.explorer.page import BAND, N_RANDOM, SliderGrid, accuracies, propagators
 from greenfold.math.decisions import Clouds, decide, held_out_score
 from greenfold.networks.echo_state import EchoStateNetwork
 from greenfold.simulation import simulate
@@ -70,11 +70,11 @@ def test_the_band_is_ordered_and_falls_with_noise(sets):
 
 
 def test_the_grid_takes_in_the_eta_of_a_model():
-    grid = Grid.of(100, 7.5)
+    grid = SliderGrid.of(100, 7.5)
     assert 7.5 in grid.etas
     assert list(grid.etas) == sorted(grid.etas)
     assert grid.steps[-1] == 100
-    assert Grid.of(1).steps == (1,)
+    assert SliderGrid.of(1).steps == (1,)
 
 
 def test_the_matrices_of_a_step_are_those_of_the_simulated_network(unfolding):

@@ -14,7 +14,7 @@ from greenfold.apps.explorer import page as bundle
 from greenfold.apps.explorer.page import (
     MAX_NEURONS,
     PAGE_BYTES,
-    Grid,
+    SliderGrid,
     render,
     room_for_series,
     solve_grid,
@@ -82,7 +82,7 @@ def test_the_page_is_small_whatever_comes(
 ):
     # Solving takes a minute at this size and changes no length.
     def quick(unfolding, material, pair, grid, *_):
-        small = solve_grid(unfolding, material, pair, Grid((3.0,), (2,)))
+        small = solve_grid(unfolding, material, pair, SliderGrid((3.0,), (2,)))
         shape = len(grid.etas), len(grid.steps)
         spread = {
             name: np.broadcast_to(

@@ -28,13 +28,15 @@ def test_series_that_fit_stay_as_they_are():
 def test_long_series_are_averaged_and_it_is_said():
     X, y = series(n_steps=1000)
     made = prepare("long", X, y)
-    assert made.n_steps <= MAX_VALUES
+    assert made.X.shape[2] <= MAX_VALUES
     assert "1000 steps" in made.thinned[0]
-    assert str(made.n_steps) in made.thinned[0]
+    assert str(made.X.shape[2]) in made.thinned[0]
     # Areas are kept: the mean over time is that of the series.
     assert made.X[:, 0].mean(1) == pytest.approx(X.mean(1), abs=made.unit)
     # 1000 over 143 or so steps: each is the mean of a stretch, by a fine grid.
-    fine = np.repeat(X, made.n_steps, axis=1).reshape(len(X), made.n_steps, -1).mean(2)
+    fine = (
+        np.repeat(X, made.X.shape[2], axis=1).reshape(len(X), made.X.shape[2], -1).mean(2)
+    )
     assert made.X[:, 0] == pytest.approx(fine, abs=made.unit)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.apps.sweep import find_sources, read_source, resampled
+from greenfold.apps.sweep import find_datasets, read_dataset, resampled
 from greenfold.datasets import DataError
 
 from .conftest import write_set
 
 
 def names(items, data_dir=None, download=False):
-    return [source.name for source in find_sources(items, data_dir, download)]
+    return [source.name for source in find_datasets(items, data_dir, download)]
 
 
 def test_sets_are_found_by_name_folder_and_list(archive, tmp_path):
@@ -38,10 +38,10 @@ def test_a_missing_set_is_one_sentence_with_a_hint(archive):
 
 
 def test_other_files_than_planned_are_refused(archive):
-    (source,) = find_sources(["One"], archive)
+    (source,) = find_datasets(["One"], archive)
     write_set(archive / "other", "One", seed=9)
     with pytest.raises(DataError, match="not those that the sweep was planned with"):
-        read_source("One", str(archive / "other" / "One"), source.digest)
+        read_dataset("One", str(archive / "other" / "One"), source.digest)
 
 
 @pytest.mark.needs("aeon")
@@ -51,8 +51,8 @@ def test_resamples_are_those_of_aeon(archive, resample, unequal):
     """Judge: aeon's own function on the labels as aeon reads them, which are texts."""
     from aeon.benchmarking import resampling
 
-    (source,) = find_sources(["Three"], archive)
-    train, test = read_source(source.name, source.folder, source.digest)
+    (source,) = find_datasets(["Three"], archive)
+    train, test = read_dataset(source.name, source.folder, source.digest)
     if unequal:
         train = ([one[None, : 4 + i % 4] for i, one in enumerate(train[0])], train[1])
         test = ([one[None] for one in test[0]], test[1])
@@ -69,8 +69,8 @@ def test_resamples_are_those_of_aeon(archive, resample, unequal):
 
 
 def test_resample_zero_is_the_provided_split(archive):
-    (source,) = find_sources(["Two"], archive)
-    parts = read_source(source.name, source.folder, source.digest)
+    (source,) = find_datasets(["Two"], archive)
+    parts = read_dataset(source.name, source.folder, source.digest)
     assert resampled(*parts, 0) == parts
 
 

@@ -126,16 +126,6 @@ class PageSeries:
     judged: str = "test"  # or "training", if X_test is X
     thinned: list[str] = field(default_factory=list)  # sentences about omitted parts
 
-    @property
-    def n_channels(self) -> int:
-        """Return the number of channels C."""
-        return self.X.shape[1]
-
-    @property
-    def n_steps(self) -> int:
-        """Return the number of steps K."""
-        return self.X.shape[2]
-
     def pairs(self) -> list[tuple[int, int]]:
         """Return pairs of classes (ζ = −1, ζ = +1), the most frequent ones first."""
         counts = np.bincount(self.codes, minlength=len(self.classes))
@@ -246,7 +236,7 @@ def _thin(
 
 
 @dataclass(frozen=True)
-class Grid:
+class SliderGrid:
     """The values of η and readout steps of a page; the page starts near the η ``usual``."""
 
     etas: tuple[float, ...]
@@ -254,7 +244,7 @@ class Grid:
     usual: float = 10.0
 
     @classmethod
-    def of(cls, n_steps: int, eta: float | None = None) -> Grid:
+    def of(cls, n_steps: int, eta: float | None = None) -> SliderGrid:
         """Return the grid of a page for series of ``n_steps`` steps, including ``eta``."""
         etas = sorted(set(ETAS) if eta is None else {*ETAS, float(eta)})
         steps = sorted({max(1, round(share * n_steps)) for share in TIMES})
@@ -269,7 +259,7 @@ class SolvedPair:
     """Solutions for one pair of classes; leading axes are η and the readout step."""
 
     pair: tuple[int, int]
-    grid: Grid
+    grid: SliderGrid
     u: np.ndarray
     v: np.ndarray
     soft_margin: np.ndarray
@@ -284,7 +274,7 @@ def solve_grid(
     unfolding: gf.Unfolding,
     series: PageSeries,
     pair: tuple[int, int],
-    grid: Grid,
+    grid: SliderGrid,
     seed: int = 0,
     on_step: Callable[[], None] | None = None,
 ) -> SolvedPair:
@@ -392,8 +382,9 @@ def render(
         neurons <= MAX_NEURONS, "unfolding", f"have at most {MAX_NEURONS} neurons", neurons
     )
     for one, _ in sets:
-        got = f"{one.name!r} with {one.n_steps}"
-        must(one.n_steps == steps, "sets", f"have the {steps} steps of `unfolding`", got)
+        got = f"{one.name!r} with {one.X.shape[2]}"
+        same = one.X.shape[2] == steps
+        must(same, "sets", f"have the {steps} steps of `unfolding`", got)
     begin = vars(start or Start())
     content = {
         "network": _network(unfolding),
@@ -419,7 +410,7 @@ def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
     matrices = 2 * n_neurons**2 * (8 if n_neurons <= DOUBLE_NEURONS else 4)
     point = n_neurons * (n_channels + 1) + N_RANDOM + len(BAND) * N_NOISES
     # κ and the bound of a point are written as text.
-    grid_size = len(Grid.of(100, 0.5))  # with the η of a model
+    grid_size = len(SliderGrid.of(100, 0.5))  # with the η of a model
     solved = n_pairs * grid_size * (4 * point + 30)
     left = PAGE_BYTES - _FIXED_BYTES - _BASE64 * (matrices + solved)
     return int(left / (2 * _BASE64))
@@ -463,7 +454,7 @@ def _set(series: PageSeries, solved: Sequence[SolvedPair]) -> dict[str, Any]:
         "thinned": series.thinned,
         "classes": series.classes,
         "weights": series.weights,
-        "channels": series.n_channels,
+        "channels": series.X.shape[1],
         "scaling": series.scaling,
         "unit": series.unit,
         # Pairs with a bound first.
@@ -545,14 +536,14 @@ def make_explorer(
     for source in sources:
         n_pairs = _n_pairs(neurons, source.n_channels, len(set(_text(source.y))))
         room = room_for_series(neurons, source.n_channels, n_pairs * len(sources)) - used
-        steps = chosen[0][0].n_steps if chosen else None
+        steps = chosen[0][0].X.shape[2] if chosen else None
         series = prepare(source, steps, max(_FEWEST_NUMBERS, min(MAX_NUMBERS, room)))
         used += series.X.size + series.X_test.size * (series.judged == "test")
         chosen.append((series, series.pairs()[:n_pairs]))
-    n_steps = chosen[0][0].n_steps
+    n_steps = chosen[0][0].X.shape[2]
     dt = 1.0 if isinstance(reservoir, gf.EchoStateNetwork) else duration / n_steps
     unfolding = gf.unfold(reservoir, n_steps=n_steps, dt=dt)
-    grid = Grid.of(n_steps, None if start is None else start.eta)
+    grid = SliderGrid.of(n_steps, None if start is None else start.eta)
     share = 1.0 / (len(grid) * sum(len(pairs) for _, pairs in chosen))
     sets = [(series, []) for series, _ in chosen]
     for (series, pairs), (_, solved) in zip(chosen, sets, strict=True):

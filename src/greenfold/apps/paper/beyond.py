@@ -30,7 +30,7 @@ from ...math.sphere import maximize_on_sphere
 from ...optimizers.linear import LinearProblem
 from ..style import BOUND, RANDOM, SOLVED
 from . import figures as look
-from .figures import Heartbeats, OnHeartbeats, Run
+from .figures import FigureRun, Heartbeats, OnHeartbeats
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def _error(dynamics: gf.Dynamics, fresh: tuple, u: np.ndarray) -> float:
     return float(np.abs(states - truth).max() / np.abs(truth).max())
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     p, ecg = run.parameters, run.ecg
     true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)

@@ -18,7 +18,7 @@ from ... import GaussianStimuli, optimize, simulate
 from ...math.margins import margin
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import figures as look
-from .figures import OnSteps, Run
+from .figures import FigureRun, OnSteps
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def stimuli(p: Parameters) -> GaussianStimuli:
     )
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     return run.map("run", one_run, [run.parameters])[0]
 
 

@@ -22,7 +22,7 @@ from ... import GaussianStimuli, Unfolding, optimize, simulate
 from ...analysis.curves import margin_over_angle
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import figures as look
-from .figures import OnSteps, Run, best_margins, chunks
+from .figures import FigureRun, OnSteps, best_margins, chunks
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def random_part(p: Parameters, numbers: range) -> dict:
     return {"total": total, "square": square, "largest": largest}
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
@@ -175,7 +175,7 @@ def compute(run: Run) -> dict:
     return {"single": single, "average": average, "modes": modes, "angle": angle}
 
 
-def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
+def _average(p: Parameters, run: FigureRun) -> tuple[dict, dict]:
     """Return the numbers of (b) and (c), over many stimuli and projections."""
     parts = run.map("optima", optimal_part, chunks(p.n_stimuli, p.chunk), p)
     some = chunks(p.n_random, p.chunk)

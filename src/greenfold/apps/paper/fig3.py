@@ -21,7 +21,7 @@ from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
 from ...math.margins import gaussian_soft_margin, state_moments
 from ..style import RANDOM, SIMULATION
 from . import figures as look
-from .figures import OnSteps, Run, best_readouts, unit_vectors
+from .figures import FigureRun, OnSteps, best_readouts, unit_vectors
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
     }
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     p = run.parameters
     items = [(n, strength) for n in range(p.n_networks) for strength in p.strengths]
     return {

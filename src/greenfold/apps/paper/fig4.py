@@ -19,7 +19,7 @@ from ... import Unfolding, optimize, simulate
 from ...datasets.archive import BinarySplit
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import figures as look
-from .figures import Heartbeats, OnHeartbeats, Run, best_readouts, chunks
+from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts, chunks
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) 
     return {"z": y @ v, "first_order": unfolding.kernels(u, v).decision_values(X)}
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     p, ecg = run.parameters, run.ecg
     best = run.map("optimum", optimum, [0], p, ecg)[0]
     some = chunks(p.n_random, p.chunk)

@@ -237,7 +237,7 @@ def draw_means(axes: Any, x: Any, values: Any, dash: str, colour: str, label: st
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduced:
     """The result of one figure: its files and numbers, or the reason for skipping it."""
 
     name: str
@@ -260,7 +260,7 @@ class Outcome:
 
 
 @dataclass
-class Run:
+class FigureRun:
     """The argument of a figure's `compute`; ``out_dir`` holds checkpoints until the end."""
 
     name: str
@@ -304,7 +304,7 @@ def reproduce(
     data_dir: str | Path | None = None,
     n_jobs: int | None = None,
     redraw: bool = False,
-) -> list[Outcome]:
+) -> list[Reproduced]:
     """Reproduce figures and tables of the paper, and write them to files.
 
     An interrupted run continues where it stopped if you start it again with the same
@@ -328,7 +328,7 @@ def reproduce(
 
     Returns
     -------
-    list of Outcome
+    list of Reproduced
         ``name``, ``files``, ``numbers`` and ``summary`` of each figure, or the reason why
         it was ``skipped``.
     """
@@ -346,7 +346,7 @@ def reproduce(
                 continue
             module = importlib.import_module(f"{__package__}.{name}")
             parameters = module.QUICK if quick else module.FULL
-            run = Run(name, parameters, folder, n_jobs, data_dir=data_dir)
+            run = FigureRun(name, parameters, folder, n_jobs, data_dir=data_dir)
             outcomes.append(_redrawn(module, run) if redraw else _made(module, run, quick))
     return outcomes
 
@@ -357,13 +357,13 @@ def told(module: Any) -> tuple[str, str]:
     return title.rstrip("."), " ".join(caption.split())
 
 
-def _made(module: Any, run: Run, quick: bool) -> Outcome:
+def _made(module: Any, run: FigureRun, quick: bool) -> Reproduced:
     """Compute one figure and write its files; skip it if its data are missing."""
     try:
         if isinstance(run.parameters, OnHeartbeats):
             run.ecg = ecg5000_paper(run.data_dir)
     except (OSError, ImportError, DataError) as error:
-        return Outcome(run.name, told(module)[0], skipped=str(error))
+        return Reproduced(run.name, told(module)[0], skipped=str(error))
     started = time.perf_counter()
     numbers = plain(module.compute(run))
     record = {
@@ -379,7 +379,7 @@ def _made(module: Any, run: Run, quick: bool) -> Outcome:
     return outcome
 
 
-def _redrawn(module: Any, run: Run) -> Outcome:
+def _redrawn(module: Any, run: FigureRun) -> Reproduced:
     """Draw and describe one figure from its record."""
     path = run.out_dir / f"{run.name}.json"
     try:
@@ -387,7 +387,7 @@ def _redrawn(module: Any, run: Run) -> Outcome:
         parameters = recorded_parameters(module.FULL, record["parameters"])
     except FileNotFoundError:
         sentence = f"There is no record {path}: run this figure without `redraw` first."
-        return Outcome(run.name, told(module)[0], skipped=sentence)
+        return Reproduced(run.name, told(module)[0], skipped=sentence)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"The record {path} cannot be read ({error}): run this figure again."
@@ -395,7 +395,7 @@ def _redrawn(module: Any, run: Run) -> Outcome:
     return _write(module, parameters, record, run.out_dir)
 
 
-def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
+def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Reproduced:
     """Write the files of one figure, with today's caption and summary."""
     name, numbers, (title, caption) = record["name"], record["numbers"], told(module)
     summary = module.summary(numbers, parameters)
@@ -405,7 +405,7 @@ def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
     files = [write_figure(folder / f"{name}.{kind}", figure) for kind in _FORMATS]
     files.append(folder / f"{name}.json")
     write_json(files[-1], first | {k: v for k, v in record.items() if k not in first})
-    return Outcome(name, title, tuple(files), numbers, tuple(summary), record["seconds"])
+    return Reproduced(name, title, tuple(files), numbers, tuple(summary), record["seconds"])
 
 
 def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit
 from ...math.margins import gaussian_soft_margin
 from . import figures as look
-from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
+from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     return found
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     p, ecg = run.parameters, run.ecg
     seeds = range(p.n_networks)
     by_alpha = [(seed, alpha) for seed in seeds for alpha in p.alphas]

@@ -18,7 +18,7 @@ from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit, load_dataset
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import figures as look
-from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
+from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
     return found
 
 
-def compute(run: Run) -> dict:
+def compute(run: FigureRun) -> dict:
     p = run.parameters
     origins = archive_means(run.data_dir)
     seeds = range(p.n_networks)

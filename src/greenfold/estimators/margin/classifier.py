@@ -67,8 +67,8 @@ from ..base import (
     N_JOBS,
     NETWORK_CONSTRAINTS,
     POSITIVE,
+    ClassLabels,
     FiniteArray,
-    Labels,
     Number,
     SeriesClassifier,
     Unset,
@@ -1047,7 +1047,7 @@ def _finish(made: ReservoirClassifier) -> None:
 describe_fitted(
     ReservoirClassifier,
     _finish,
-    classes_=Labels(),
+    classes_=ClassLabels(),
     _any_length=codec.FLAG,
     reservoir_=RESERVOIR,
     eta_=codec.NUMBER,
