@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._base import checks as check
-from .._base.arrays import BATCH_BYTES, batches, like, namespace, to_host
+from .._base.arrays import BATCH_BYTES, Array, batches, like, namespace, to_host
 
 #: Number of values per series up to which a full matrix costs little (8 MiB).
 DENSE_SIZE = 1024
@@ -65,7 +66,7 @@ class Factored:
     def __truediv__(self, number: float) -> Factored:
         return self * (1 / number)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Symmetric) -> Symmetric:
         if not self.factor.shape[1]:
             return other
         if not isinstance(other, Factored):
@@ -77,16 +78,16 @@ class Factored:
 
     __radd__ = __add__
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
         refuse_if_large(len(self.factor))
         made = self.factor @ self.factor.T
         return made if dtype is None else made.astype(dtype)
 
 
-Symmetric = np.ndarray | Factored
+Symmetric: TypeAlias = np.ndarray | Factored
 
 
-def outer(vector: np.ndarray, weight: float, like: Symmetric) -> Any:
+def outer(vector: np.ndarray, weight: float, like: Symmetric) -> Symmetric:
     """Return ``weight`` · x xᵀ, factored if ``like`` is; the weight is non-negative."""
     if isinstance(like, Factored):
         return Factored(np.sqrt(weight) * vector[:, None])
@@ -121,7 +122,7 @@ class ClassMoments:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: Array,
         rows: np.ndarray,
         weights: np.ndarray | None = None,
         *,
@@ -153,8 +154,8 @@ class ClassMoments:
                 and largest
                 and not (largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X)))))
             ):
-                size = f"`X` holds values of size {largest:.3g}, whose squares leave"
-                raise ValueError(f"{size} the range of floats; rescale the series.")
+                held = f"`X` holds values of size {largest:.3g}, whose squares leave"
+                raise ValueError(f"{held} the range of floats; rescale the series.")
             if weights is None:
                 each, count = None, float(flat.shape[0])
                 mean = xp.mean(flat, axis=0)
@@ -203,7 +204,7 @@ def labelled_moments(
     covariances: Sequence[Symmetric],
     share: np.ndarray,
     scale: float = 1.0,
-) -> tuple[np.ndarray, Any]:
+) -> tuple[np.ndarray, Symmetric]:
     """Return μ = ⟨ζx⟩ and ψ = cov(ζx) for the classes ζ = −1 and ζ = +1.
 
     ``share`` (2,) holds the weights of the classes, which add up to one. The series are

@@ -10,11 +10,11 @@ probabilities.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, softmax
+
+from .._base.numerics import ndtr, softmax
 
 __all__ = ["expected_calibration_error", "fit_slope", "with_heavy_tails"]
 
@@ -195,8 +195,7 @@ def held_out_score(
         return np.where(margin == 0, 0.5, (margin > 0).astype(float)), margin
     directions = decision.directions()
     jitter = noise * np.linalg.norm(directions[codes] - directions[rival], axis=1)
-    correct: Any = ndtr(margin / np.maximum(jitter, np.finfo(float).tiny))
-    return correct, margin
+    return ndtr(margin / np.maximum(jitter, np.finfo(float).tiny)), margin
 
 
 def judge_held_out(
@@ -218,7 +217,7 @@ def judge_held_out(
     # a series of weight two counts like two copies of it.
     corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
     points = np.concatenate([corners, -corners]) if noise else np.zeros((1, n_readouts))
-    found = []
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for inside, outside in zip(Z_in, Z_out, strict=True):
         clouds = Clouds.of(inside, *training)
         decision = decide(clouds, noise=noise, threshold=threshold)
@@ -257,15 +256,14 @@ def fit_slope(
 
     def overconfidence(log_slope: float) -> float:
         largest = softmax(np.exp(log_slope) * scores, axis=1).max(axis=1)
-        return float(np.average(largest, weights=omega)) - accuracy
+        return float((omega * largest).sum() / omega.sum()) - accuracy
 
     low, high = _REACH - np.log(spread)
     if overconfidence(low) >= 0:
         return float(np.exp(low))
     if overconfidence(high) <= 0:
         return float(np.exp(high))
-    found: Any = brentq(overconfidence, low, high, xtol=1e-10)
-    return float(np.exp(found))
+    return float(np.exp(brentq(overconfidence, low, high, xtol=1e-10)))
 
 
 def with_heavy_tails(log_odds: np.ndarray) -> np.ndarray:

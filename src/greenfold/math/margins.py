@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from .._base import checks as check
@@ -20,7 +21,7 @@ class SoftMargin(NamedTuple):
     variance: float
 
 
-def labelled(states: Any, labels: Any) -> np.ndarray:
+def labelled(states: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Return each state y_ν of (n_cases, n_neurons) times its label ζ_ν = ±1."""
     states = check.host_array(states, "states", ndim=(2,))
     signs = check.host_array(labels, "labels", ndim=(1,))
@@ -31,7 +32,7 @@ def labelled(states: Any, labels: Any) -> np.ndarray:
     return states * signs[:, None]
 
 
-def margin(states: Any, labels: Any, v: Any) -> float:
+def margin(states: ArrayLike, labels: ArrayLike, v: ArrayLike) -> float:
     """Return the margin κ, the minimum of ζ vᵀy (paper, equation 4, `def_margin`).
 
     Parameters
@@ -47,7 +48,12 @@ def margin(states: Any, labels: Any, v: Any) -> float:
 
 
 def soft_margin(
-    states: Any, labels: Any, v: Any, eta: float = 10.0, *, average: bool = True
+    states: ArrayLike,
+    labels: ArrayLike,
+    v: ArrayLike,
+    eta: float = 10.0,
+    *,
+    average: bool = True,
 ) -> float:
     """Return the soft margin −(1/η) ln⟨exp(−η ζ vᵀy)⟩ (paper, equation 5, ``soft_margin``).
 
@@ -73,7 +79,7 @@ def soft_margin(
 
 
 def state_moments(
-    states: Any, labels: Any, weights: Any = None
+    states: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean M = ⟨ζy⟩ and the covariance Σ = cov(ζy) of labelled states.
 
@@ -99,24 +105,26 @@ def state_moments(
     return M, (centred * share[:, None]).T @ centred
 
 
-def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftMargin:
+def gaussian_soft_margin(
+    M: ArrayLike, Sigma: ArrayLike, v: ArrayLike, eta: float = 10.0
+) -> SoftMargin:
     """Return κ = v·M − (η/2) vᵀΣv (paper, equation 6, `soft_margin_approx_Gaussian`).
 
     It equals the soft margin if ζy is Gaussian; otherwise it is the soft margin up to the
     second cumulant. `state_moments` computes M and Σ.
     """
     eta = check.positive(eta, "eta")
-    M = check.host_array(M, "M", ndim=(1,))
-    Sigma = check.host_array(Sigma, "Sigma", ndim=(2,))
-    shape = (len(M),) * 2
-    check.must(Sigma.shape == shape, "Sigma", f"have shape {shape}", Sigma.shape)
-    v = check.readout_vector(v, len(M))
-    separation = float(v @ M)
-    variance = float(0.5 * eta * (v @ Sigma @ v))
+    mean = check.host_array(M, "M", ndim=(1,))
+    covariance = check.host_array(Sigma, "Sigma", ndim=(2,))
+    shape, got = (len(mean), len(mean)), covariance.shape
+    check.must(got == shape, "Sigma", f"have shape {shape}", got)
+    readout = check.readout_vector(v, len(mean))
+    separation = float(readout @ mean)
+    variance = float(0.5 * eta * (readout @ covariance @ readout))
     return SoftMargin(separation - variance, separation, variance)
 
 
-def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
+def svm_readout(states: ArrayLike, labels: ArrayLike, *, C: float = 1e4) -> np.ndarray:
     """Return the unit readout of maximal margin, from a linear support vector machine.
 
     Use it as a reference for the readout of the soft margin. The decision plane passes
@@ -130,7 +138,7 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
         Penalty on states inside the margin, for states of unit standard deviation; large
         values approach the hard margin.
     """
-    from sklearn.svm import LinearSVC
+    from sklearn.svm import LinearSVC  # pyright: ignore[reportMissingTypeStubs]
 
     signed = labelled(states, labels)
     scale = signed.std()
@@ -139,9 +147,8 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     both = len(np.unique(signs)) > 1
     check.require(both, "`labels` contain only one class; a margin needs two.")
     # `dual=False` is Newton's method; its default tolerance stops it a few percent short.
-    made: Any = LinearSVC
-    settings = {"dual": False, "tol": 1e-10, "fit_intercept": False, "max_iter": 100_000}
-    machine = made(C=check.positive(C, "C"), **settings)
+    made, cost = cast(Any, LinearSVC), check.positive(C, "C")
+    machine = made(C=cost, dual=False, tol=1e-10, fit_intercept=False, max_iter=100_000)
     machine.fit(signed * signs[:, None] / scale, signs)
     v = machine.coef_[0]
     return v / np.linalg.norm(v)

@@ -15,6 +15,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import linalg
 
+from .._base.numerics import eigh
+
 #: Penalties to compare, relative to the mean squared length of a centred case. They range
 #: from almost none to a penalty that leaves little but the mean.
 PENALTIES = np.logspace(-5, 2, 22)
@@ -109,16 +111,16 @@ class RidgeSums:
         for start in range(0, len(features), block):
             # Restart from the sums. Otherwise rounding errors and the forgotten part of the
             # penalty would grow without bound along directions that are not excited.
-            P, theta = self._recursion(ridge)
+            spread, theta = self._recursion(ridge)
             part = slice(start, start + block)
             for index, row in enumerate(features[part], start):
                 row = np.append(row, 1.0)
                 made[index] = row @ theta
-                pulled = P @ row
+                pulled = spread @ row
                 gain = pulled / (forgetting + row @ pulled)
-                theta += np.outer(gain, targets[index] - made[index])
-                P -= np.outer(gain, pulled)
-                P /= forgetting
+                theta += gain[:, None] * (targets[index] - made[index])
+                spread -= np.outer(gain, pulled)
+                spread /= forgetting
             self._discount(features[part], targets[part], forgetting)
         return made
 
@@ -167,8 +169,8 @@ def leave_one_out(
     centred, t = features - features.mean(0), targets - targets.mean(0)
     # A large constant column makes the direction of the means the first left vector.
     constant = np.full((n, 1), 2 * np.linalg.norm(centred) or 1.0)
-    V, sizes, _ = linalg.svd(np.hstack([constant, centred]), full_matrices=False)
-    V, sizes = V[:, 1:], sizes[1:]
+    left, sizes, _ = linalg.svd(np.hstack([constant, centred]), full_matrices=False)
+    V, sizes = left[:, 1:], sizes[1:]
     rotated = V.T @ t
     rest, outside = np.zeros_like(t), np.zeros(n)
     if len(sizes) < n - 1:  # else the vectors are a basis, up to rounding
@@ -230,11 +232,11 @@ def solve_dual(
     """
     omega = np.ones(len(gram)) if weights is None else weights
     penalties = penalties * mean_square(gram, omega)
-    best, errors = None, []
+    best, errors = None, list[float]()
     path = dual_path(gram, targets, omega, penalties)
     for penalty, found in zip(penalties, path, strict=True):
         squares = ((targets - found[1]) ** 2).mean(axis=1)
-        errors.append(np.average(squares, weights=omega))
+        errors.append(float((omega * squares).sum() / omega.sum()))
         if best is None or errors[-1] < min(errors[:-1]):
             best = float(penalty), *found
     assert best is not None
@@ -255,24 +257,24 @@ def dual_path(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield dual coefficients and held-out predictions per penalty, in units of K.
 
-    With S = diag(√ω), the problem is that of A = S K S (centred) = V e Vᵀ. The intercept is
-    not penalised, so V leaves out its direction √ω, an eigenvector of A with e = 0.
+    With S = diag(√ω), the problem is that of S K S (centred) = V e Vᵀ. The intercept is
+    not penalised, so V leaves out its direction √ω, an eigenvector with e = 0.
     """
     omega = np.asarray(weights, dtype=np.float64)
     share = omega / omega.sum()
-    A = np.array(gram, dtype=np.float64)
-    row = A @ share
+    centred = np.array(gram, dtype=np.float64)
+    row = centred @ share
     # Twice the mean square, added, makes √ω the last eigenvector, up to rounding. Without
     # it, its part would have to be subtracted from a sum over all eigenvectors, which would
     # lose half of the digits at small penalties.
-    A += share @ row + 2 * (share @ np.diag(A) or 1.0)
-    A -= row[:, None]
-    A -= row[None, :]
+    centred += share @ row + 2 * (share @ np.diag(centred) or 1.0)
+    centred -= row[:, None]
+    centred -= row[None, :]
     root = np.sqrt(omega)[:, None]
-    A *= root
-    A *= root.T
-    e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
-    e, V = np.maximum(e[:-1], 0), V[:, :-1]
+    centred *= root
+    centred *= root.T
+    values, vectors = eigh(centred, overwrite_a=True, check_finite=False)
+    e, V = np.maximum(values[:-1], 0), vectors[:, :-1]
     rotated = V.T @ (root * (targets - share @ targets))
     left_out = _left_out(e, V, rotated, penalties)
     for penalty, (residual, without) in zip(penalties, left_out, strict=True):

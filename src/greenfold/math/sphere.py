@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from .._base import checks as check
@@ -53,7 +53,7 @@ class SphereMaximum:
     hard_case: np.ndarray
 
 
-def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
+def maximize_on_sphere(b: ArrayLike, Q: ArrayLike) -> SphereMaximum:
     """Maximise b·v − ½ vᵀQv over unit vectors v.
 
     Parameters
@@ -69,19 +69,23 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     >>> maximize_on_sphere([3.0, 0.0], np.diag([1.0, 2.0])).v
     array([1., 0.])
     """
-    b = check.host_array(b, "b")
-    Q = check.host_array(Q, "Q")
-    fits = b.ndim > 0 and Q.ndim > 1 and Q.shape[-2:] == (b.shape[-1],) * 2
+    linear, matrix = check.host_array(b, "b"), check.host_array(Q, "Q")
+    n = linear.shape[-1:]
     wanted = "have shape (..., n, n) for `b` of shape (..., n)"
-    check.must(fits, "Q", wanted, f"{Q.shape} and {b.shape}")
-    back, tiny = np.swapaxes(Q, -1, -2), 1e-12 * np.abs(Q).max()
-    symmetric = np.allclose(Q, back, rtol=1e-8, atol=tiny)
+    fits = n and matrix.shape[-2:] == n * 2
+    check.must(fits, "Q", wanted, f"{matrix.shape} and {linear.shape}")
+    back, tiny = np.swapaxes(matrix, -1, -2), 1e-12 * np.abs(matrix).max()
+    symmetric = np.allclose(matrix, back, rtol=1e-8, atol=tiny)
     check.must(symmetric, "Q", "be symmetric", "a non-symmetric matrix; use (Q + Qᵀ)/2")
-    return solve_in_eigenbasis(b, *np.linalg.eigh(Q))
+    return solve_in_eigenbasis(linear, *np.linalg.eigh(matrix))
 
 
 def solve_in_eigenbasis(
-    b: np.ndarray, q: np.ndarray, w: np.ndarray, *, resolution: Any = None
+    b: np.ndarray,
+    q: np.ndarray,
+    w: np.ndarray,
+    *,
+    resolution: np.ndarray | None = None,
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition of Q.
 
@@ -192,6 +196,14 @@ def _one_root(c: np.ndarray, low: float, above: np.ndarray, lower: float) -> flo
     return delta
 
 
+@dataclass
+class _Last:
+    """The multiplier of the last call, and whether eigenvalues were precise enough."""
+
+    multiplier: float | None = None
+    resolved: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class KernelQuadratic:
     """The soft margin κ(a) = μ·a − (η/2) aᵀψa of kernels a = L w with unit vectors w."""
@@ -232,7 +244,7 @@ class KernelQuadratic:
         call needed the singular values, this call does not try the eigenvalues first.
         """
         alone, last = len(etas) == 1, self._last
-        if alone and not last["resolved"]:
+        if alone and not last.resolved:
             return self._by_singular_values(L, etas)
         Q, b = gram(L, self.psi), L.T @ self.mu
         if alone:
@@ -241,7 +253,7 @@ class KernelQuadratic:
                 return v[None]
         values, vectors = np.linalg.eigh(Q)
         found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
-        last["multiplier"] = float(found.multiplier[0])
+        last.multiplier = float(found.multiplier[0])
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
@@ -254,7 +266,7 @@ class KernelQuadratic:
         of a small Q. In an ascent, two or three factorisations suffice; each takes a
         twentieth of the time of an eigendecomposition.
         """
-        multiplier = self._last["multiplier"]
+        multiplier = self._last.multiplier
         if multiplier is None:
             multiplier = -float(np.linalg.norm(b))
         limit = np.sqrt(_RESOLVED * float(np.diag(Q).max(initial=0.0)))
@@ -270,16 +282,15 @@ class KernelQuadratic:
             if not size:
                 return None
             if abs(size - 1) <= _ON_SPHERE:
-                self._last["multiplier"] = multiplier
+                self._last.multiplier = multiplier
                 return v / size
             slope, _ = dtrtrs(factor, v, lower=1)
             multiplier += (1 - size) * size**2 / float(slope @ slope)
         return None
 
     @cached_property
-    def _last(self) -> dict[str, Any]:
-        """The multiplier of the last call, and whether eigenvalues were precise enough."""
-        return {"multiplier": None, "resolved": True}
+    def _last(self) -> _Last:
+        return _Last()
 
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
         factor, white, rest = self.root_of_psi
@@ -287,7 +298,7 @@ class KernelQuadratic:
         seen, beyond = factor.T @ L, L.T @ rest
         w, resolved = in_singular_basis(seen, beyond, white, etas, rounding)
         if len(etas) == 1:
-            self._last["resolved"] = resolved
+            self._last.resolved = resolved
         return w
 
     @cached_property
