@@ -23,7 +23,7 @@ from .._base.arrays import Array, namespace
 
 #: An elementwise function on arrays of the library that its user works with.
 Function = Callable[[Any], Any]
-Series = Callable[[np.ndarray, int], list[np.ndarray]]
+PowerSeries = Callable[[np.ndarray, int], list[np.ndarray]]
 
 
 def horner(coefficients: Sequence[float], y: Array | float) -> Any:
@@ -172,7 +172,7 @@ class Gain:
     #: φ and φ' together, or φ' alone.
     _both: Function | None = field(default=None, repr=False, compare=False)
     _derivative: Function | None = field(default=None, repr=False, compare=False)
-    _series: Series | None = field(default=None, repr=False, compare=False)
+    _series: PowerSeries | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
@@ -257,7 +257,7 @@ class Gain:
         cls,
         kind: str,
         degree: int,
-        series: Series,
+        series: PowerSeries,
         function: Function,
         both: Function | None = None,
     ) -> Gain:

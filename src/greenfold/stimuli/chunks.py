@@ -399,10 +399,10 @@ def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[Cl
 
 # Methods of estimators
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Predict = TypeVar("Predict", bound=Callable[..., Any])
 
 
-def by_chunks(method: Method) -> Method:
+def by_chunks(method: Predict) -> Predict:
     """Let a method (self, X) that returns one row per series also take chunks.
 
     For a dask array it returns a lazy dask array; for a file read in slices, an array.

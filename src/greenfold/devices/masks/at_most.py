@@ -18,7 +18,7 @@ from .mask import (
     Constraint,
     Mask,
     Masked,
-    Objective,
+    MaskProblem,
     ascend_within,
     best_within,
     enough,
@@ -105,7 +105,7 @@ class AtMost(Mask, name="at-most", usage="K"):
         return _within(w, np.argsort(-sizes, kind="stable")[: self.k])
 
     def solve(
-        self, problem: Objective, u: np.ndarray, bound: float, rng: np.random.Generator
+        self, problem: MaskProblem, u: np.ndarray, bound: float, rng: np.random.Generator
     ) -> Masked:
         """Return the best end of ascents, and of exchanges of single inputs."""
         limit, ends = enough(bound), [best_within(problem, [u], self.nearest, bound, rng)]
@@ -115,11 +115,11 @@ class AtMost(Mask, name="at-most", usage="K"):
                 ends.append(ascend_within(problem, u, project, limit))
         return self._exchanged(problem, max(ends, key=lambda end: end.value), limit)
 
-    def improve(self, problem: Objective, u: np.ndarray) -> Masked:
+    def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Return the end of an ascent from a mask of this kind."""
         return ascend_within(problem, u, self.nearest)
 
-    def _exchanged(self, problem: Objective, best: Masked, limit: float) -> Masked:
+    def _exchanged(self, problem: MaskProblem, best: Masked, limit: float) -> Masked:
         """Exchange a driven input for another one as long as κ rises."""
         for _ in range(_ROUNDS):
             if best.value >= limit:

@@ -14,7 +14,7 @@ from .mask import (
     Constraint,
     Mask,
     Masked,
-    Objective,
+    MaskProblem,
     ascend_within,
     best_within,
     enough,
@@ -112,7 +112,7 @@ class Box(Mask, name="box", usage="LOW,HIGH"):
         return into_box(w, self.low, self.high)
 
     def solve(
-        self, problem: Objective, u: np.ndarray, bound: float, rng: np.random.Generator
+        self, problem: MaskProblem, u: np.ndarray, bound: float, rng: np.random.Generator
     ) -> Masked:
         """Return the best end of ascents from u, −u, |u| and random vectors."""
         both = [u] if self.low == -self.high else [u, -u]  # −u may be equivalent
@@ -122,11 +122,11 @@ class Box(Mask, name="box", usage="LOW,HIGH"):
             best = self._swapped(problem, best, limit)
         return best
 
-    def improve(self, problem: Objective, u: np.ndarray) -> Masked:
+    def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Return the end of an ascent from a mask in the range."""
         return ascend_within(problem, u, self.nearest)
 
-    def _swapped(self, problem: Objective, best: Masked, limit: float) -> Masked:
+    def _swapped(self, problem: MaskProblem, best: Masked, limit: float) -> Masked:
         """Move entries from one end of the range to the other as long as κ rises.
 
         An ascent cannot make such a move, because the norm would differ from one on the

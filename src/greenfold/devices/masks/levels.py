@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..._base import checks as check
 from ...math.sphere import maximize_on_sphere
 from .box import Entries, Squares, into_box
-from .mask import Bounded, Mask, Masked, Objective, ascend_within, enough
+from .mask import Bounded, Mask, Masked, MaskProblem, ascend_within, enough
 
 #: Number of levels up to which an entry may change to any other level (above it, only to
 #: its neighbours); number of changes up to which pairs are compared; and relative gain that
@@ -83,7 +83,7 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
         return self.known is not None and len(self.known) == 2 and not self.known.sum()
 
     def solve(
-        self, problem: Objective, u: np.ndarray, bound: float, rng: np.random.Generator
+        self, problem: MaskProblem, u: np.ndarray, bound: float, rng: np.random.Generator
     ) -> Masked:
         """Return the best of several roundings, or of all masks if they are few."""
         flat, known = u.ravel(), self.known
@@ -103,7 +103,7 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
         found = [self.improve(problem, start.reshape(u.shape)) for start in starts]
         return max(found, key=lambda one: one.value)
 
-    def improve(self, problem: Objective, u: np.ndarray) -> Masked:
+    def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Round u to the levels, and improve the mask until no change helps."""
         levels = self.known
         if levels is None:
@@ -115,7 +115,7 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
 
     def _improved(
         self,
-        problem: Objective,
+        problem: MaskProblem,
         shape: tuple[int, ...],
         index: np.ndarray,
         levels: np.ndarray,
@@ -145,7 +145,7 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
         return best
 
     def _compare_all(
-        self, problem: Objective, shape: tuple[int, ...], levels: np.ndarray
+        self, problem: MaskProblem, shape: tuple[int, ...], levels: np.ndarray
     ) -> Masked:
         n = int(np.prod(shape))
         total = len(levels) ** n
@@ -218,7 +218,7 @@ def _levels(value: int | ArrayLike) -> int | np.ndarray:
     return values
 
 
-def _judged(problem: Objective, s: np.ndarray, shape: tuple[int, ...]) -> Masked:
+def _judged(problem: MaskProblem, s: np.ndarray, shape: tuple[int, ...]) -> Masked:
     """Return a mask with its best readout."""
     u = (s / np.linalg.norm(s)).reshape(shape)
     return Masked(u, *problem.best_readout(u), "improved")

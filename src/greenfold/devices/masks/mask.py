@@ -24,7 +24,7 @@ _REACHED = 1e-7
 _EVALUATIONS, _SUFFICIENT, _REMEMBERED, _TOL = 400, 1e-4, 8, 1e-9
 
 
-class Objective(Protocol):
+class MaskProblem(Protocol):
     """A function F(u) = max_v κ(u, v) that can be maximised over masks."""
 
     @property
@@ -147,12 +147,12 @@ class Mask(ABC):
 
     @abstractmethod
     def solve(
-        self, problem: Objective, u: np.ndarray, bound: float, rng: np.random.Generator
+        self, problem: MaskProblem, u: np.ndarray, bound: float, rng: np.random.Generator
     ) -> Masked:
         """Return the best mask found, from the free optimum u and its upper bound."""
 
     @abstractmethod
-    def improve(self, problem: Objective, u: np.ndarray) -> Masked:
+    def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Return a mask and its readout, improved from a mask u of the same kind."""
 
     @abstractmethod
@@ -174,7 +174,7 @@ def enough(bound: float) -> float:
 
 
 def ascend_within(
-    objective: Objective,
+    objective: MaskProblem,
     u: np.ndarray,
     project: Callable[[np.ndarray], np.ndarray],
     limit: float = np.inf,
@@ -231,7 +231,7 @@ _GLANCE, AHEAD, _DRAWN = 30, 2, 4
 
 
 def best_within(
-    objective: Objective,
+    objective: MaskProblem,
     starts: list[np.ndarray],
     project: Callable[[np.ndarray], np.ndarray],
     limit: float,
