@@ -224,7 +224,9 @@ def test_search_reports_itself(series):
     assert set(table) == {"spectral_radius", "input_scale", "leak", "bias_scale", "score"}
     assert len(table["score"]) == 3
     best = int(np.argmax(table["score"]))
-    assert model.driven_.network.leak == table["leak"][best]
+    network = model.driven_.network
+    assert isinstance(network, EchoStateNetwork)
+    assert network.leak == table["leak"][best]
 
 
 @pytest.mark.parametrize(

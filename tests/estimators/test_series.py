@@ -257,8 +257,9 @@ def test_an_array_of_series_of_unequal_length_is_a_list_of_them():
 def test_a_node_of_reservoirpy_is_told_where_to_go():
     from reservoirpy.nodes import Reservoir as Node
 
+    node: Any = Node(10)
     for kind in (ReservoirClassifier, ReservoirRegressor):
         with pytest.raises(ValueError, match="reservoirpy.solve_sequence and solve_input"):
-            kind(reservoir=Node(10)).fit(X, Y)
+            kind(reservoir=node).fit(X, Y)
     with pytest.raises(ValueError, match="reservoirpy.solve_sequence and solve_input"):
-        ReservoirForecaster(reservoir=Node(10)).fit(X.ravel())
+        ReservoirForecaster(reservoir=node).fit(X.ravel())

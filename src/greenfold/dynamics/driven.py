@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..networks.echo_state import EchoStateNetwork
-from .steppers import make_step
+from ..networks.reservoir import Reservoir
+from .steppers import ExponentialStep, LeakyStep, make_step
 
 #: Number of steps whose inputs are projected in one product.
 _BLOCK = 4096
@@ -42,7 +42,7 @@ class DrivenNetwork:
         Number of sub-steps per step in continuous time.
     """
 
-    network: Any
+    network: Reservoir | EchoStateNetwork
     weights: np.ndarray
     bias: np.ndarray
     dt: float = 1.0
@@ -54,7 +54,7 @@ class DrivenNetwork:
         return self.network.n_neurons
 
     @cached_property
-    def _step(self) -> Any:
+    def _step(self) -> LeakyStep | ExponentialStep:
         return make_step(self.network, self.dt / self.n_sub)
 
     @cached_property
@@ -63,7 +63,7 @@ class DrivenNetwork:
         return self._step.input_map(np.column_stack([self.weights, self.bias]))
 
     @cached_property
-    def _sparse_weights(self) -> Any:
+    def _sparse_weights(self) -> sparse.csr_array | None:
         W = self.network.weights
         few = np.count_nonzero(W) <= _SPARSE_SHARE * W.size
         large = self.n_neurons >= _SPARSE_NEURONS
@@ -97,6 +97,7 @@ class DrivenNetwork:
 
     def _run_sparse(self, push: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         step, W = self._step, self._sparse_weights
+        assert isinstance(step, LeakyStep)
         for index in range(len(push)):
             p = W @ y
             p += push[index]

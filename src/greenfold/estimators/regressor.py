@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -78,6 +79,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     Examples
     --------
     >>> import numpy as np
+    from numpy.typing import ArrayLike
     >>> from greenfold import ReservoirRegressor
     >>> X = np.random.default_rng(0).standard_normal((300, 20))
     >>> y = X[:, -3] - 0.5 * X[:, -5]
@@ -100,15 +102,15 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     def __init__(
         self,
         *,
-        input_projection: Any = "solved",
+        input_projection: str | ArrayLike = "solved",
         n_neurons: int = 100,
         g: float = 0.9,
         tau: float = 0.25,
         duration: float = 10.0,
-        reservoir: Any = None,
+        reservoir: Reservoir | ArrayLike | None = None,
         ridge: float | str = "loo",
         readout_noise: float = 0.0,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.input_projection = input_projection
@@ -124,7 +126,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
 
     @with_few_threads(rows_to_fit)
     @watched
-    def fit(self, X: Any, y: Any) -> ReservoirRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> ReservoirRegressor:
         """Solve for the input projection and the readouts of targets ``y``.
 
         ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps), ``y`` (n_cases,) or
@@ -183,7 +185,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         self.intercept_ = np.ldexp(offset - kernel @ mean.ravel(), own)
         return self
 
-    def _read(self, X: Any, *, fitting: bool) -> np.ndarray:
+    def _read(self, X: ArrayLike, *, fitting: bool) -> np.ndarray:
         """Read series of equal length, (n_cases, n_channels, n_steps)."""
         values = read_values(self, X, fitting=fitting)
         other = {one.shape[1] for one in values} - {self.n_features_in_}
@@ -205,7 +207,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         return hasattr(self, "intercept_")
 
     @with_few_threads(rows_to_read)
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Predict targets (n_cases,) or (n_cases, n_targets) with the kernels."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)

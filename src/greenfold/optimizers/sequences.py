@@ -13,12 +13,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from .._base import checks as check
-from .._base.arrays import like, namespace, to_host
+from .._base.arrays import Array, like, namespace, to_host
 from .._base.progress import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
@@ -57,18 +56,18 @@ class SequenceProblem:
         return self.system.prepare(self.task.X, washout=self.task.washout)
 
     @cached_property
-    def _unused(self) -> Any:
+    def _unused(self) -> Array | None:
         """Mask of the steps that do not count, (n_rows,); None if all count."""
         used = namespace(self.task.used).reshape(self.task.used, (-1,))
         return None if self.task.n_used == used.shape[0] else used == 0
 
-    def _counted(self, rows: Any) -> Any:
+    def _counted(self, rows: Array) -> Array:
         """Set the rows of (n_rows, …) that do not count to zero, in place."""
         if self._unused is not None:
             rows[self._unused, :] = 0.0
         return rows
 
-    def _features(self, states: Any) -> Any:
+    def _features(self, states: Array) -> Array:
         """Return the features of the readout, one row per step, (n_rows, n_features)."""
         task, xp = self.task, namespace(states)
         if task.see_input:
@@ -77,7 +76,7 @@ class SequenceProblem:
             states = xp.concat([states, x], axis=2)
         return self._counted(xp.reshape(states, (-1, states.shape[2])))
 
-    def _residual(self, Z: Any, V: np.ndarray) -> Any:
+    def _residual(self, Z: Array, V: np.ndarray) -> Array:
         """Return the residuals of the targets, (n_rows, n_targets)."""
         xp = namespace(Z)
         V = like(V, Z)
@@ -85,7 +84,7 @@ class SequenceProblem:
         targets = xp.reshape(self.task.y, (-1, self.task.n_targets))
         return self._counted(targets - Z @ V + mean @ V)
 
-    def readout(self, states: Any) -> tuple[np.ndarray, float, Any]:
+    def readout(self, states: Array) -> tuple[np.ndarray, float, Array]:
         """Return the optimal V (n_features, n_targets), L, and ∂L/∂states.
 
         It overwrites ``states``.
@@ -93,8 +92,9 @@ class SequenceProblem:
         task, xp, n = self.task, namespace(states), self.task.n_used
         Z = self._features(states)
         mean = to_host(xp.sum(Z, axis=0)) / n
-        gram = to_host(Z.T @ Z) / n - np.outer(mean, mean)
-        cross = to_host(Z.T @ xp.reshape(task.y, (-1, task.n_targets))) / n
+        Zt = xp.permute_dims(Z, (1, 0))
+        gram = to_host(Zt @ Z) / n - np.outer(mean, mean)
+        cross = to_host(Zt @ xp.reshape(task.y, (-1, task.n_targets))) / n
         V = solve_ridge(gram, cross, task.ridge)
         residual = self._residual(Z, V)
         loss = float(xp.sum(residual * residual)) / n + task.ridge * float((V**2).sum())

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import like
+from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
 from .base import match_steps
 from .regression import RegressionTask
@@ -44,9 +45,9 @@ class SequenceTask(Shown):
         Whether the last channel is constant, for a bias.
     """
 
-    X: Any
-    y: Any
-    used: Any
+    X: Array
+    y: Array
+    used: Array
     offset: np.ndarray
     variance: np.ndarray
     washout: int
@@ -57,8 +58,8 @@ class SequenceTask(Shown):
     @classmethod
     def from_sequences(
         cls,
-        x: Any,
-        y: Any,
+        x: ArrayLike,
+        y: ArrayLike,
         *,
         washout: int,
         ridge: float = 1e-6,
@@ -146,7 +147,7 @@ class SequenceTask(Shown):
     @property
     def n_used(self) -> int:
         """Number of steps that count, over all segments."""
-        return int(self.used.sum())
+        return int(namespace(self.used).sum(self.used))
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -158,7 +159,7 @@ class SequenceTask(Shown):
             "ridge": self.ridge,
         }
 
-    def on(self, reference: Any) -> SequenceTask:
+    def on(self, reference: Array) -> SequenceTask:
         """Return the same task with its arrays on the device of ``reference``."""
         arrays = {name: like(getattr(self, name), reference) for name in ("X", "y", "used")}
         return SequenceTask(**{**self.__dict__, **arrays})
@@ -179,20 +180,20 @@ class SequenceTask(Shown):
         return RegressionTask.from_cases(rows, targets, ridge=self.ridge)
 
 
-def check_sequences(value: Any, name: str) -> list[np.ndarray]:
+def check_sequences(value: ArrayLike, name: str) -> list[np.ndarray]:
     """Return one sequence or a list as sequences (n_samples, n_channels) of one width."""
-    many = isinstance(value, list | tuple) and any(np.ndim(one) for one in value)
-    lengths = {len(one) for one in value if np.ndim(one) == 1} if many else set()
-    flat = many and all(np.ndim(one) == 1 for one in value)
-    if flat and len(lengths) == 1 and len(value) > min(lengths):
-        n = min(lengths)
+    listed: list[Any] = list(value) if isinstance(value, list | tuple) else []
+    many = any(np.ndim(one) for one in listed)
+    lengths = {len(one) if np.ndim(one) == 1 else 0 for one in listed} if many else set()
+    n, rows = max(lengths, default=0), len(listed)
+    if len(lengths) == 1 and 0 < n < rows:
         raise ValueError(
-            f"`{name}` is a list of {len(value)} rows of {n} values: pass "
-            f"np.asarray({name}) for one sequence of {len(value)} samples, or arrays of "
-            f"shape ({n}, 1) for {len(value)} sequences."
+            f"`{name}` is a list of {rows} rows of {n} values: pass np.asarray({name}) for "
+            f"one sequence of {rows} samples, or arrays of shape ({n}, 1) for {rows} "
+            "sequences."
         )
     found = []
-    for index, one in enumerate(value if many else [value]):
+    for index, one in enumerate(listed if many else [value]):
         array = check.host_array(one, f"{name}[{index}]" if many else name, ndim=(1, 2))
         found.append(array.reshape(len(array), -1))
     widths = {one.shape[1] for one in found}

@@ -453,12 +453,12 @@ class SequenceEstimator(codec.Saved, BaseEstimator):
         """
         graph = new_graph(self, dtype)
         network = self.driven_.network
-        why = "so it has no graph of one step; export needs an EchoStateNetwork"
-        discrete, here = isinstance(network, EchoStateNetwork), "runs in continuous time"
-        check.require(discrete, f"`reservoir` {here}, {why}.", TypeError)
+        if not isinstance(network, EchoStateNetwork):
+            why = "so it has no graph of one step; export needs an EchoStateNetwork"
+            raise TypeError(f"`reservoir` runs in continuous time, {why}.")
         mean, deviation = self._x_scale.mean, self._x_scale.deviation
 
-        def typed(array: Any) -> np.ndarray:
+        def typed(array: ArrayLike) -> np.ndarray:
             return np.asarray(array, dtype=dtype)
 
         y = graph.input("state", (self.driven_.n_neurons,), dtype)
