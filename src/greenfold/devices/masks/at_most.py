@@ -12,7 +12,6 @@ import numpy as np
 
 from ..._base import checks as check
 from .mask import (
-    AHEAD,
     Bound,
     Bounded,
     Constraint,
@@ -27,9 +26,9 @@ from .mask import (
 #: Number of sets of inputs up to which an ascent is made in each.
 _ENUMERATED = 100
 #: Limit of rounds that exchange a driven input for another one, number of driven inputs
-#: (those of least weight) and of others (those of steepest κ) that are exchanged, and
-#: relative gain that counts as a rise.
-_ROUNDS, _LEAST, _STEEPEST, _GAIN = 50, 10, 20, 1e-9
+#: (those of least weight) and of others (those of steepest κ) that are exchanged, number of
+#: best exchanges to ascend from, and relative gain that counts as a rise.
+_ROUNDS, _LEAST, _STEEPEST, _TRIED, _GAIN = 50, 10, 20, 8, 1e-9
 #: Limit of rounds of cuts, share of a direction from which on it is cut, number of cuts per
 #: round, and relative decrease of the bound at which to stop.
 _CUTS, _MINOR, _PER_ROUND, _DECREASE = 12, 1e-3, 4, 1e-4
@@ -138,7 +137,7 @@ class AtMost(Mask, name="at-most", usage="K"):
                     new[j] = gradient[j] * (sizes[i] / max(slopes[j], 1e-300))
                     new = self.nearest(new)
                     tried.append((-problem.best_readout(new)[1].value, len(tried), new))
-            for _, _, start in sorted(tried, key=lambda one: one[:2])[:AHEAD]:
+            for _, _, start in sorted(tried, key=lambda one: one[:2])[:_TRIED]:
                 found = ascend_within(problem, start, self.nearest, limit)
                 if found.beats(best, _GAIN):
                     best = found
