@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.stats import chi2
 from scipy.stats import t as student_t
@@ -58,7 +59,7 @@ _PAST = 16
 _OWN_SIGNAL = "drive every input with a random signal of its own"
 
 
-def _rows_to_fit(drive: Any, n_steps: int) -> int:
+def _rows_to_fit(drive: ArrayLike, n_steps: int) -> int:
     """Return the number of rows of the covariance of the lagged drive."""
     one = drive[0] if isinstance(drive, list | tuple) else drive
     return np.shape(one)[1] * n_steps
@@ -167,8 +168,8 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
     @with_few_threads(_rows_to_fit)
     def fit(
         cls,
-        drive: Any,
-        states: Any,
+        drive: ArrayLike,
+        states: ArrayLike,
         *,
         n_steps: int,
         dt: float = 1.0,
@@ -285,14 +286,14 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         """Duration T = KΔ of the stimuli."""
         return self.n_steps * self.dt
 
-    def input_response(self, u: Any) -> np.ndarray:
+    def input_response(self, u: ArrayLike) -> np.ndarray:
         """Return Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs[, n_channels])."""
         u = np.asarray(u, dtype=np.float64).reshape(self.n_inputs, -1)
         n, o, i = self.G.shape
         response = (self.G.reshape(n * o, i) @ u).reshape(n, o, -1)
         return np.ascontiguousarray(response.transpose(2, 0, 1)).reshape(-1, o)
 
-    def readout_response(self, v: Any) -> np.ndarray:
+    def readout_response(self, v: ArrayLike) -> np.ndarray:
         """Return L_v (n_steps, n_inputs) for a readout v; several v add an axis."""
         v = np.asarray(v, dtype=np.float64)
         return np.ascontiguousarray(np.tensordot(self.G, v, axes=((1,), (0,))))
@@ -343,11 +344,12 @@ codec.describe(
 )
 
 
-def _recordings(value: Any, name: str) -> list[np.ndarray]:
+def _recordings(value: ArrayLike, name: str) -> list[np.ndarray]:
     """Return one recording or several, each as (n_samples, n_channels) of floats."""
-    several = isinstance(value, list | tuple) and any(np.ndim(one) > 1 for one in value)
+    listed: list[Any] = list(value) if isinstance(value, list | tuple) else []
+    several = any(np.ndim(one) > 1 for one in listed)
     found = []
-    for number, one in enumerate(value if several else [value]):
+    for number, one in enumerate(listed if several else [value]):
         label = f"`{name}`" + (f", recording {number}," if several else "")
         if isinstance(one, np.ma.MaskedArray):
             one = one.filled(np.nan)
@@ -364,13 +366,13 @@ def _recordings(value: Any, name: str) -> list[np.ndarray]:
     return found
 
 
-def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
+def _refuse_if(wrong: object, problem: str, advice: str) -> None:
     """Refuse recordings with a message: the problem, and what to record instead."""
     if wrong:
         raise DataError(f"{problem}; {advice}.")
 
 
-def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
+def _check_recordings(drive: ArrayLike, states: ArrayLike) -> list[list[np.ndarray]]:
     """Check the recordings, and return all drives and outputs without their means."""
     both = {"drive": _recordings(drive, "drive"), "states": _recordings(states, "states")}
     drives, outputs = both.values()
@@ -526,11 +528,10 @@ def _check_independent(drive: np.ndarray) -> None:
 
 def _check_excited(gram: np.ndarray) -> None:
     """Refuse a drive whose XᵀX shows that it does not excite all directions of the past."""
-    lapack: Any = linalg.lapack
-    factor, info = lapack.dpotrf(gram)
+    factor, info = linalg.lapack.dpotrf(gram)
     size = np.abs(gram).sum(0).max()
     _refuse_if(
-        info != 0 or lapack.dpocon(factor, size)[0] <= _EXCITED,
+        info != 0 or linalg.lapack.dpocon(factor, size)[0] <= _EXCITED,
         "`drive` is too regular to determine the response at every lag (it repeats itself, "
         "changes too slowly, or its inputs depend on each other)",
         "drive with white noise that is new in every step",
@@ -598,7 +599,13 @@ class _Regression:
     equal, but blocks must be longer than its memory.
     """
 
-    def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
+    def __init__(
+        self,
+        drives: list[np.ndarray],
+        outputs: list[np.ndarray],
+        n_lags: int,
+        n_blocks: int,
+    ) -> None:
         self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
         self.n_inputs = drives[0].shape[1]
         self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
+from ..systems import System
 from .base import match_steps
 from .regression import RegressionTask
 
@@ -164,7 +165,7 @@ class SequenceTask(Shown):
         arrays = {name: like(getattr(self, name), reference) for name in ("X", "y", "used")}
         return SequenceTask(**{**self.__dict__, **arrays})
 
-    def match(self, system: Any) -> None:
+    def match(self, system: System) -> None:
         """Raise an error if the system was made for segments of another length."""
         match_steps("task", self.n_steps, system, "segments of ")
 

@@ -19,7 +19,7 @@ import array_api_compat as compat
 import numpy as np
 from scipy.linalg import blas
 
-from ..._base.arrays import batches, like, to_host
+from ..._base.arrays import Array, batches, like, to_host
 from ..._base.progress import tell
 from ...math.ridge import PENALTIES, dual_path, mean_square, solve_dual
 from ..series import SeriesByLength
@@ -55,7 +55,7 @@ class _Features:
     scales: list[tuple[np.ndarray, np.ndarray]]
     n_jobs: int | None
 
-    def blocks(self, series: SeriesByLength) -> Iterator[Any]:
+    def blocks(self, series: SeriesByLength) -> Iterator[Array]:
         """Yield the features of the series, reservoir by reservoir."""
         for scale, (mean, factor) in enumerate(self.scales):
             block = self.made.blocks(series, scale, self.n_jobs)
@@ -107,7 +107,7 @@ def fit_head(
     return HeadFit(head, solution.penalty, np.arange(n), solution.held_out)
 
 
-def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
+def standard(block: Array) -> tuple[np.ndarray, np.ndarray]:
     """Standardise features in place; return their means, float32, and factors.
 
     A factor brings a centred feature to its weight; it is zero for a constant feature.
@@ -129,7 +129,7 @@ def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
     return mean, factor
 
 
-def gram_of(block: Any) -> np.ndarray:
+def gram_of(block: Array) -> np.ndarray:
     """Return F Fᵀ, computed in single precision."""
     if not isinstance(block, np.ndarray):
         xp = compat.array_namespace(block)
@@ -141,7 +141,11 @@ def gram_of(block: Any) -> np.ndarray:
 
 
 def _weigh(
-    blocks: Iterable[Any], dual: Any, targets: Any, weights: np.ndarray, n_parts: int = 1
+    blocks: Iterable[Array],
+    dual: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    n_parts: int = 1,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the contribution of some cases to the intercept and the coefficients."""
     share = weights / weights.sum()
@@ -157,7 +161,11 @@ def _weigh(
 
 
 def _fit_parts(
-    features: _Features, series: SeriesByLength, targets: Any, omega: np.ndarray, seed: int
+    features: _Features,
+    series: SeriesByLength,
+    targets: np.ndarray,
+    omega: np.ndarray,
+    seed: int,
 ) -> HeadFit:
     order = series.order[np.random.default_rng(seed).permutation(len(series))]
     cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
@@ -190,21 +198,21 @@ def _fit_parts(
     return HeadFit(head, float(penalties[best]), cases, np.asarray(scores)[best])
 
 
-def _held_blocks(features: _Features, outside: SeriesByLength) -> list[Any]:
+def _held_blocks(features: _Features, outside: SeriesByLength) -> list[Array]:
     return list(features.blocks(outside))
 
 
 def _solve_part(
     few: SeriesByLength,
-    targets: Any,
-    own: Any,
-    penalties: Any,
+    targets: np.ndarray,
+    own: np.ndarray,
+    penalties: np.ndarray | None,
     features: _Features,
-    held: Any,
+    held: list[Array],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return penalties, dual coefficients for each, and scores of held-out series."""
     n = len(few)
-    gram, cross = np.zeros((n, n)), np.zeros((len(held[0]), n))
+    gram, cross = np.zeros((n, n)), np.zeros((held[0].shape[0], n))
     for outside, block in zip(held, features.blocks(few), strict=True):
         gram += gram_of(block)
         xp = compat.array_namespace(block)
@@ -219,9 +227,9 @@ def _solve_part(
 
 def _weigh_part(
     few: SeriesByLength,
-    dual: Any,
-    targets: Any,
-    own: Any,
+    dual: np.ndarray,
+    targets: np.ndarray,
+    own: np.ndarray,
     features: _Features,
     n_parts: int,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
