@@ -113,9 +113,6 @@ def lines_of(content: bytes) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-# Values
-
-
 def number(text: str) -> float | None:
     """Return the number in a text, or None."""
     try:
@@ -152,8 +149,8 @@ def assemble(found: Parsed, missing: Missing) -> SeriesArrays:
     n_channels = len(series[0])
     for case, one in enumerate(series):
         other = f"has {len(one)} channels in series {case} but {n_channels} in series 0"
-        cure = "every series needs the same channels."
-        refuse_data(len(one) != n_channels, f"{other}: {cure}")
+        wrong = len(one) != n_channels
+        refuse_data(wrong, f"{other}: every series needs the same channels.")
     if len(infinite := _locate(np.isinf, series)):
         where, cure = _place(infinite[0]), "correct it, or write `?` if it is missing"
         raise DataError(f"has an infinite value in {where}: {cure}.")
@@ -163,14 +160,13 @@ def assemble(found: Parsed, missing: Missing) -> SeriesArrays:
         empty = f"has no value at all in series {case} (counting from 0)"
         refuse_data(not one.size, f"{empty}: remove that series.")
     if missing != "keep" and len(positions := _locate(np.isnan, series)):
-        n = len(positions)
+        n, where = len(positions), _place(positions[0])
         what = "1 missing value," if n == 1 else f"{n} missing values, the first"
         cure = "fill them or leave the series out"
         if not any(np.isnan(_trim(one)).any() for one in series):
             cure = "fill them, or pass missing='trim' if the series have unequal lengths"
-        cure = f"{cure}, or pass missing='keep' to keep NaN"
-        where = _place(positions[0])
-        raise MissingValueError(f"has {what} in {where}: {cure}.", positions)
+        cure = f"{cure}, or pass missing='keep' to keep NaN."
+        raise MissingValueError(f"has {what} in {where}: {cure}", positions)
     if found.unequal or len({one.shape[1] for one in series}) > 1:
         return list(series)
     X = np.asarray(series)
@@ -198,9 +194,6 @@ def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the series up to the last step that has a value in any channel."""
     observed = np.flatnonzero(~np.isnan(one).all(axis=0))
     return one[:, : observed[-1] + 1 if observed.size else 0]
-
-
-# Labels
 
 
 def bare(label: str) -> str:
@@ -243,12 +236,11 @@ def canonical_labels(
             cure = "which its header does not declare: correct the label or the header."
             raise DataError(f"gives {case} the label {name[:40]!r}, {cure}")
     y = np.array(given, dtype=np.str_)
-    if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
-        values = [float(name) for name in [*given, *classes]]
-        if all(one.is_integer() and abs(one) < _EXACT for one in values):
-            y = np.array(values[: len(given)]).astype(np.int64)
-        else:
-            y = np.array([repr(one) for one in values[: len(given)]], dtype=np.str_)
+    if all(map(_NUMBER.fullmatch, [*given, *classes])):
+        values = np.array([*given, *classes], dtype=np.float64)
+        y = values[: len(given)]
+        whole = np.all((values == np.rint(values)) & (np.abs(values) < _EXACT))
+        y = y.astype(np.int64) if whole else np.array(list(map(repr, y.tolist())))
     if all(known):
         return y
     filled = np.full(len(names), None, dtype=object)

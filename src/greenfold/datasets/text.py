@@ -61,8 +61,14 @@ def parse_table(content: bytes, labels: Labels, known: TableHints) -> Parsed:
     else:
         column = _label_column(rows, header or _Header(), labels, known)
         if labels == "required" and (header is None or header.label is None):
-            _check_repeat(rows, column)
-            assumed = column == 0 and not any(_is_word(bare(row[0])) for row in rows)
+            found = [bare(row[-1 if column else 0]) for row in rows]
+            alone = column is not None and len(found) >= _ALONE
+            each = f"has {len(rows)} series with {len(rows)} different labels"
+            cure = "name the column of the labels with `label_column`, such as last"
+            taken = f"taken from its {'last' if column else 'first'} column"
+            wrong = alone and len({*found}) == len(found)
+            refuse_data(wrong, f"{each}, {taken}: {cure}.")
+            assumed = column == 0 and not any(map(_is_word, found))
     if column and column == width - 1 and not header:
         # The label ends every line, including the lines of shorter series.
         rows, column = [[row[-1], *row[:-1]] for row in rows], 0
@@ -207,16 +213,6 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
         raise DataError(none) from None
 
 
-def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
-    """Raise if a column of labels has a different value in every row."""
-    end, at = ("last", -1) if column else ("first", 0)
-    found = {bare(row[at]) for row in rows}
-    alone = column is not None and len(rows) >= _ALONE and len(found) == len(rows)
-    each = f"has {len(rows)} series with {len(rows)} different labels"
-    cure = "name the column of the labels with `label_column`, such as last"
-    refuse_data(alone, f"{each}, taken from its {end} column: {cure}.")
-
-
 # Files whose header describes the data
 
 
@@ -244,17 +240,13 @@ def parse_ts(content: bytes, labels: Labels) -> Parsed:
     undeclared = "declares no class labels: add a `@classLabel true ...` tag."
     refuse_data(labels == "required" and not labelled, undeclared)
 
-    series: list[NDArray[np.float64]] = []
-    written: list[str] = []
+    series, written = list[NDArray[np.float64]](), list[str]()
     for case, row in enumerate(rows):
         at = f"series {case} (counting from 0)"
         body, colon, label = row.rpartition(":") if labelled else (row, ":", "")
-        none = f"has no label after a colon in {at}: is the file complete?"
-        refuse_data(not colon, none)
-        if tags["timestamps"]:
-            channels = _stamped_channels(body, at)
-        else:
-            channels = [channel.split(",") for channel in body.split(":")]
+        refuse_data(not colon, f"has no label after a colon in {at}: is the file complete?")
+        plain = (channel.split(",") for channel in body.split(":"))
+        channels = _stamped_channels(body, at) if tags["timestamps"] else list(plain)
         many = f"declares univariate series but has {len(channels)} channels in {at}"
         cure = "correct the series or the header."
         refuse_data(tags["univariate"] and len(channels) > 1, f"{many}: {cure}")
