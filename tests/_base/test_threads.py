@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from greenfold import (
 )
 from greenfold._base import threads as _threads
 from greenfold.datasets import synthetic_heartbeats
+from greenfold.unfolding.maps import KnownByMaps
 
 
 def blas() -> list[int]:
@@ -41,24 +43,18 @@ def two_threads(monkeypatch: pytest.MonkeyPatch):
         assert set(blas()) == {2}
 
 
-class Spy:
+class Spy(KnownByMaps):
     """A system that notes the threads while it is asked."""
 
-    is_linear, degree, n_steps = True, 1, 3
-
     def __init__(self, n: int) -> None:
-        self.n_inputs = self.n_outputs = n
+        self.n_steps, self.n_inputs, self.n_outputs = 3, n, n
         self.seen: set[int] = set()
 
-    @property
-    def maps(self):
-        return self
-
-    def _note(self, *_, **__):
+    def _note(self, *_: object, **__: object) -> NoReturn:
         self.seen.update(blas())
         raise KeyError("seen enough")
 
-    input_response = readout_response = response_sum = states = pullback = _note
+    input_response = readout_response = response_sum = states = _carry_back = _note
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from greenfold._base.messages import Argument, ArgumentError, ArgumentTypeError, Refusal
+
 from .conftest import ENVIRONMENT, invoke, one_sentence
 
 COMMANDS = [
@@ -167,30 +169,40 @@ def test_advice_is_given_in_options(tmp_path):
     padded.write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
     said = [invoke("fit", path, code=1).stderr for path in (gap, padded)]
     assert "fill them or leave the series out." in said[0]
-    assert "or give --trim if the series have unequal lengths." in said[1]
+    assert "or use --trim if the series have unequal lengths." in said[1]
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("pass order='exact' instead", "give --order exact instead"),
-        ("scale it, or pass readout='mean' to average", "scale it"),
-        ("use readout='mean'", "use readout='mean'"),
-        ("`eta` must be positive; got -1", "--eta must be positive; got -1"),
-        ("The 'eta' parameter of A must be positive", "--eta must be positive"),
-        ("`tau` must be positive", "`tau` must be positive"),  # nobody gave it
-        ("or name them with `weights`", "or name them with --weights"),
-        ("or name them with `names`", "or name them with `names`"),
+        (Refusal("use ", Argument("order", "exact"), "."), "use --order exact"),
+        (Refusal("use ", Argument("readout", "mean"), "."), "use readout='mean'"),
+        (Refusal("scale it", (", or use ", Argument("readout", "mean")), "."), "scale it"),
+        (
+            Refusal("cut it", (", or use ", Argument("missing", "trim")), "."),
+            "cut it, or use --trim",
+        ),
+        (ArgumentError("eta", "be positive", -1), "--eta must be positive; got -1"),
+        (ArgumentTypeError("eta", "be one number"), "--eta must be one number"),
+        (
+            ArgumentError("tau", "be positive", 0),
+            "`tau` must be positive; got 0",
+        ),  # not typed
+        (ArgumentError("n_neurons", "be even", 15), "--neurons must be even; got 15"),
+        (Refusal("name them with ", Argument("weights"), "."), "name them with --weights"),
+        (Refusal("name them with ", Argument("names"), "."), "name them with `names`"),
+        (Refusal("use fewer ", Argument("n_neurons"), "."), "use fewer --neurons"),
     ],
+    ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_arguments_in_errors_are_options(monkeypatch, beats, said, told):
     import greenfold.apps.report.comparison as comparison
 
     def refuse(*_, **__):
-        raise ValueError(said)
+        raise said
 
     monkeypatch.setattr(comparison, "compare", refuse)
-    result = invoke("fit", beats, "--eta", 3, code=1)
+    result = invoke("fit", beats, "--eta", 3, "-n", 15, code=1)
     assert result.stderr == f"greenfold: {told}.\n"
 
 

@@ -221,7 +221,7 @@ def test_bad_recordings_leave_no_mask(tmp_path, loop, short_beats):
         "gap.csv": (
             [f"t,{lines[0]}"]
             + [f"{k + (k > 50)},{one}" for k, one in enumerate(lines[1:200])],
-            "--more",
+            "several recordings",
         ),
         "nameless.csv": ([re.sub("drive", "laser", lines[0]), *lines[1:]], "--drive"),
         "other.bin": (["?"], "suffix"),

@@ -197,7 +197,7 @@ def test_a_table_for_a_model_of_any_length(tmp_path):
         assert told["labelled"] == (name == "full.csv")
     Path("unclear.csv").write_text("5,0.5,0.25\n7,0.5,0.25\n")
     said = refused("predict", "any.gfm", "unclear.csv")
-    assert "give --labels if it is, or --no-labels if not" in said
+    assert "use --labels if it is, or --no-labels if not" in said
 
 
 def test_some_labels(model, beats):

@@ -21,7 +21,7 @@ def test_unequal_lengths(suffix, writers, tmp_path, rng):
     # A table and ARFF cannot tell the end of a series from a missing value.
     padded = suffix not in (".ts", ".npz")
     if padded:
-        with pytest.raises(MissingValueError, match="missing='trim'"):
+        with pytest.raises(MissingValueError, match="use missing='trim'"):
             read_series(path)
     X, y = read_series(path, missing="trim" if padded else "error")
     assert isinstance(X, list)

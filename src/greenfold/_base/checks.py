@@ -6,6 +6,7 @@ pass.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import is_array, namespace, to_host
+from .messages import ArgumentError, ArgumentTypeError
 
 
 def shown(value: Any) -> str:
@@ -22,11 +24,16 @@ def shown(value: Any) -> str:
 
 
 def must(
-    ok: Any, name: str, wanted: str, got: Any, error: type[Exception] = ValueError
+    ok: object,
+    name: str,
+    wanted: str,
+    got: object,
+    error: type[ValueError] | type[TypeError] = ValueError,
 ) -> None:
     """Refuse an argument that is not ``ok``: "`name` must ``wanted``; got ``got``."."""
     if not ok:
-        raise error(f"`{name}` must {wanted}; got {got}.")
+        kind = ArgumentTypeError if error is TypeError else ArgumentError
+        raise kind(name, wanted, got)
 
 
 def instance(value: Any, kinds: Any, name: str, wanted: str) -> None:
@@ -122,7 +129,7 @@ def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     except (TypeError, ValueError) as error:
         if "inhomogeneous" in str(error):
             wanted = "be one array, not entries of unequal lengths; cut or pad them first"
-            raise ValueError(f"`{name}` must {wanted}.") from None
+            raise ArgumentError(name, wanted) from None
         reason = f"could not be read as an array of numbers: {error}"
         raise TypeError(f"`{name}` {reason}.") from None
     if not isinstance(array, np.ndarray):
@@ -130,8 +137,8 @@ def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     elif array.dtype.kind in "iufbc":
         is_complex = array.dtype.kind == "c"
     else:
-        wanted = "must hold real numbers of fixed width"
-        raise TypeError(f"`{name}` {wanted}; got dtype {array.dtype}.")
+        wanted = "hold real numbers of fixed width"
+        raise ArgumentTypeError(name, wanted, f"dtype {array.dtype}")
     must(not is_complex, name, "be real", "complex numbers", TypeError)
     return array
 
@@ -151,6 +158,13 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
         got = f"{array[where]} at index {where}, remove or impute such entries first"
         must(False, name, "be finite", got)
     return array
+
+
+def device_name(device: str) -> str:
+    """Refuse a string that names no device."""
+    known = device == "cpu" or re.fullmatch(r"cuda(:\d+)?", str(device))
+    must(known, "device", "be 'cpu', 'cuda' or 'cuda:1', 'cuda:2', …", repr(device))
+    return device
 
 
 def present(X: Any) -> Any:
@@ -179,8 +193,9 @@ def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random
             return np.random.default_rng([int(rng), 1])
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        wanted = "must be a numpy Generator, a seed (an integer ≥ 0) or None"
-        raise type(error)(f"`{name}` {wanted}; got {rng!r}.") from None
+        wanted = "be a numpy Generator, a seed (an integer ≥ 0) or None"
+        kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentError
+        raise kind(name, wanted, repr(rng)) from None
 
 
 def square_weights(weights: Any) -> np.ndarray:
@@ -246,7 +261,7 @@ def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
     return array
 
 
-def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None:
+def require(ok: object, sentence: str, error: type[Exception] = ValueError) -> None:
     """Raise ``error(sentence)`` unless ``ok``, for messages that `must` cannot form."""
     if not ok:
         raise error(sentence)

@@ -24,7 +24,7 @@ import numpy as np
 
 from .. import __version__
 from .._base.arrays import on_device
-from .._base.checks import must, needs, require
+from .._base.checks import device_name, must, needs, require
 from .._base.files import plain, write_csv, write_figure, write_json
 from ..datasets import DataError, MissingValueError, archive, read_series
 from . import runner
@@ -514,7 +514,7 @@ def sweep(
     >>> print(compare("results"))  # doctest: +SKIP
     """
     # Check all arguments before computing anything.
-    if device != "cpu" and dask is None:
+    if device_name(device) != "cpu" and dask is None:
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
     specs = [parse_estimator(one) for one in estimators]

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .._base.interrupts import noticing_interrupts, was_interrupted
+from .._base.messages import ArgumentError, Refusal, told
 from .._base.threads import few_threads
 from .data import fetch, list_, path
 from .evaluate import demo, evaluate
@@ -106,7 +107,11 @@ _EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)
 
 def _sentence(error: Exception) -> str:
     """Return the message of an error as one line."""
-    text = _in_options(" ".join(str(error).split()))
+    if isinstance(error, ArgumentError):  # about a value of the command line, if typed
+        text = told(error, invocation.typed)
+    else:
+        text = told(error, invocation.option) if isinstance(error, Refusal) else str(error)
+    text = " ".join(text.split())
     expected = isinstance(error, _EXPECTED)
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"`{error.filename}` cannot be used: {error.strerror}"
@@ -114,41 +119,6 @@ def _sentence(error: Exception) -> str:
         text = f"unexpected {type(error).__name__}: {text or 'no message'}"
         return f"{text.rstrip('.')}; run again with --debug for the traceback."
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-#: Advice such as "pass name='value' …" or "or name='value' …" in a message of the library.
-_ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
-#: A wrong argument, as `checks` and scikit-learn name it.
-_WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
-
-#: Arguments whose options have another name.
-_CALLED = {"n_lags": "lags", "n_neurons": "neurons", "readout_noise": "noise"}
-
-
-def _in_options(text: str) -> str:
-    """Replace names of arguments with the options of the running command."""
-    known = invocation.options()
-
-    def advice(found: re.Match[str]) -> str:
-        alternative, passed, name, value, why = found.groups("")
-        words = {"required": f"--{name}", "none": f"--no-{name}"}
-        for option in (f"--{value}", words.get(value, f"--{name} {value}")):
-            if option.partition(" ")[0] in known:
-                return f"{alternative}{'give ' if passed else ''}{option}{why}"
-        return "" if alternative else found[0]  # drop an alternative that is not available
-
-    def wrong(found: re.Match[str]) -> str:
-        (option,) = invocation.given(found[1] or found[2]) or [found[0]]
-        return option
-
-    def named(found: re.Match[str]) -> str:
-        name = _CALLED.get(found[1], found[1]).replace("_", "-")
-        return f"--{name}" if f"--{name}" in known else found[0]
-
-    if "--more" in known:  # a command with recordings
-        text = text.replace("the parts as a list", "the further parts with --more")
-    text = _WRONG.sub(wrong, _ADVICE.sub(advice, text))
-    return re.sub(r"(?:(?<=with )|(?!`(?:drive|states|y)`))`(\w+)`(?! must)", named, text)
 
 
 def _say(text: str) -> None:

@@ -25,7 +25,9 @@ def fit(
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
     holdout: float = options.holdout(0.0, least=0),
-    projection: Literal["solved", "shared", "random"] = opt("solved", "Network"),
+    projection: Literal["solved", "shared", "random"] = opt(
+        "solved", "Network", sets="input_projection"
+    ),
     order: Any = opt("0", "Network", read=options.ORDER),
     network: Classifier = Classifier(),
     certify: bool = opt(False, "Network"),

@@ -17,7 +17,7 @@ def forecast(
     columns: Any = opt(None, options.MAIN, read=WORDS),
     holdout: float = opt(0.2, "Data", min=0.01, max=0.9),
     format: str | None = opt(None, "Data", metavar="FORMAT"),
-    neurons: int = opt(100, options.MAIN, "-n", min=1),
+    neurons: int = opt(100, options.MAIN, "-n", min=1, sets="n_neurons"),
     search: int = opt(0, options.MAIN, min=0),
     seed: int = options.seed("Seed for the network and the random input weights."),
     out: Path | None = opt(None, options.MAIN, "-o"),

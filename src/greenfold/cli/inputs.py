@@ -11,7 +11,7 @@ import typer
 from scipy import sparse
 
 from .._base import arrays
-from .._base.checks import require
+from .._base.checks import device_name, require
 from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
 from ..datasets import DataError, OpenedSeries
@@ -232,7 +232,7 @@ def _take(X: Any, index: np.ndarray) -> Any:
 
 def _on_device(task: Split, device: str) -> Split:
     """Return the task with its series on a device."""
-    if device == "cpu":
+    if device_name(device) == "cpu":
         return task
     refuse_opened(task.X, "--device")
     several = isinstance(task.X, list) or isinstance(task.X_test, list)
@@ -257,10 +257,7 @@ def read_network_weights(path: Path) -> np.ndarray:
     require(suffix in readers, f"`{path}` {why}.", DataError)
     name, content = read_bytes(path)
     with naming(name):
-        try:
-            network = Reservoir(readers[suffix](content), allow_unstable=True)
-        except TypeError as error:  # the file is wrong, not the code
-            raise ValueError(str(error)) from None
+        network = Reservoir(readers[suffix](content), allow_unstable=True)
         growth = network.spectral_abscissa
         if growth >= 1:
             part = f"the largest real part of the eigenvalues is {growth:.4g}"

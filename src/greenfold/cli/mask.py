@@ -29,7 +29,7 @@ class Recorded:
     drive: Any = opt(None, read=options.WORDS)
     states: Any = opt(None, read=options.WORDS)
     more: list[Path] | None = opt()
-    lags: Any = opt(None, read=options.COUNTS)
+    lags: Any = opt(None, read=options.COUNTS, sets="n_lags")
 
     def read(self, first: Path) -> list[Any]:
         """Return the recordings, which must have the same columns."""
@@ -60,7 +60,7 @@ class Hardware:
     """
 
     mask: str = opt("sign")
-    noise: float = opt(0.0, "Device", min=0)
+    noise: float = opt(0.0, "Device", min=0, sets="readout_noise")
     input_noise: float = opt(0.0, "Device", min=0)
 
     def device(self) -> "Device":

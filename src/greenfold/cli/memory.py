@@ -23,7 +23,7 @@ def memory(
     delays: Any = opt(
         "1-10", "Memory", read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
     ),
-    noise: float = opt(0.1, "Memory"),
+    noise: float = opt(0.1, "Memory", sets="readout_noise"),
     ridge: float | None = opt(None, "Memory"),
     draws: int = opt(10, "Memory", min=1),
     network: NetworkOptions = NetworkOptions(),

@@ -33,6 +33,7 @@ from typing import (
 import typer
 
 from .._base.interrupts import raise_if_interrupted
+from .._base.messages import Argument
 from .._base.progress import display
 
 #: The name of the built-in data set, which needs no files.
@@ -55,6 +56,7 @@ class _Option(NamedTuple):
     default: Any
     names: tuple[str, ...] | None
     settings: dict[str, Any]
+    sets: tuple[str, ...] = ()
 
     def describe(self, help: str | None, **more: Any) -> "_Option":
         """Return the option with this help, unless it already has its own."""
@@ -82,16 +84,26 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any) -> Any:
+def opt(
+    default: Any = None,
+    panel: str | None = None,
+    *names: str,
+    read: "Reader | None" = None,
+    sets: str | tuple[str, ...] = (),
+    **more: Any,
+) -> Any:
     """Define an option, named after its parameter; ``names`` adds or replaces names.
 
-    ``read`` is the `Reader` of its value; all other keywords are passed to `typer.Option`.
-    Its help is the line ``name : help`` in the docstring of the group or command.
+    ``read`` is the `Reader` of its value. ``sets`` is what it sets in the library, if that
+    has another name: an argument, or a value such as "missing='trim'" of a flag (and of its
+    ``--no-…``). Errors about it name the option. All other keywords are passed to
+    `typer.Option`. Its help is the line ``name : help`` in the docstring of the group or
+    command.
     """
-    if "read" in more:
-        reader = more.pop("read")
-        more |= {"parser": reader.read, "metavar": reader.form}
-    return _Option(default, names, {"rich_help_panel": panel, **more})
+    if read is not None:
+        more |= {"parser": read.read, "metavar": read.form}
+    sets = (sets,) if isinstance(sets, str) else sets
+    return _Option(default, names, {"rich_help_panel": panel, **more}, sets)
 
 
 def arg(default: Any, metavar: str, **more: Any) -> Any:
@@ -137,6 +149,8 @@ class _Invocation:
     def __init__(self) -> None:
         self.arguments: list[str] = []
         self.context: Any = None
+        #: What the options set under another name, by the name of their parameter.
+        self.sets: dict[str, tuple[str, ...]] = {}
         #: Assumptions about the data, printed after the answer.
         self.remarks: list[str] = []
 
@@ -144,17 +158,28 @@ class _Invocation:
         """Return the command line, ready to be typed again."""
         return shlex.join(["greenfold", *self.arguments])
 
-    def options(self) -> set[str]:
-        """Return all options of the command."""
-        known = self.context.command.params if self.context else ()
-        return {name for one in known for name in (*one.opts, *one.secondary_opts)}
+    def option(self, argument: Argument) -> str | None:
+        """Return the option that sets this argument of the library, or None."""
+        for one in self.context.command.params if self.context else ():
+            options = [name for name in one.opts if name[:2] == "--"][:1]
+            sets, meant = self.sets.get(one.name, ()), str(argument).strip("`")
+            if meant in sets:
+                return [*options, *one.secondary_opts][sets.index(meant)]
+            if options and argument.name == one.name:
+                return f"{options[0]} {argument.value or ''}".rstrip()
+        return None
+
+    def typed(self, argument: Argument) -> str | None:
+        """Return the option that sets this argument, if the user typed it."""
+        option = self.option(argument)
+        return option if option in self.given() else None
 
     def given(self, *names: str) -> list[str]:
-        """Return the options among the named parameters that the user typed."""
+        """Return the options that the user typed, or those of the named parameters."""
         return [
             one.opts[0]
             for one in (self.context.command.params if self.context else ())
-            if one.name in names
+            if (not names or one.name in names)
             and self.context.get_parameter_source(one.name).name == "COMMANDLINE"
         ]
 
@@ -187,10 +212,12 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
     def register(function: Callable[..., Answer]) -> Any:
         hints, (text, helps) = get_type_hints(function), _described(function)
         groups, flat = {}, [_keyword("ctx", typer.Context)]
+        sets: dict[str, tuple[str, ...]] = {}
         for name, one in inspect.signature(function).parameters.items():
             if isinstance(one.default, _Option):
                 option = one.default.describe(helps.get(name))
                 flat.append(option.parameter(name, hints[name], option.default))
+                sets[name] = option.sets
                 continue
             own = get_type_hints(hints[name])
             groups[name] = list(own)
@@ -201,6 +228,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                         settings={**option.settings, "help": helps[each.name]}
                     )
                 flat.append(option.parameter(each.name, own[each.name], default))
+                sets[each.name] = option.sets
         if "json" not in hints:
             flat.append(JSON.parameter("json", bool, False))
         # `app` reads this option from the command line.
@@ -209,7 +237,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 
         @functools.wraps(function)
         def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
-            invocation.context, invocation.remarks = ctx, []
+            invocation.context, invocation.sets, invocation.remarks = ctx, sets, []
             as_json = given["json"] if "json" in hints else given.pop("json")
             for name, fields in groups.items():
                 given[name] = hints[name](**{each: given.pop(each) for each in fields})
@@ -331,7 +359,7 @@ DATA = arg(
 MODEL = arg(..., "MODEL", help="Model saved by fit.")
 JSON = opt(False, "Output", help="Print only JSON.")
 REPORT = opt(None, MAIN, help="Write a report to this HTML file.")
-JOBS = opt(None, "Output", "-j", help="Number of threads; one by default.")
+JOBS = opt(None, "Output", "-j", help="Number of threads; one by default.", sets="n_jobs")
 DURATION = opt(10.0, "Network", help="Duration of the longest series.")
 DATA_DIR = opt(
     None,
@@ -367,7 +395,7 @@ class Reading:
     """
 
     data_dir: Path | None = DATA_DIR
-    trim: bool = opt(False)
+    trim: bool = opt(False, sets="missing='trim'")
     format: str | None = opt(None, metavar="FORMAT")
     label_column: str | None = opt(None, metavar="COLUMN")
     classes = None
@@ -406,7 +434,7 @@ class NetworkOptions:
         .npy, .npz, .csv, .tsv or .txt; row i holds the connections to neuron i.
     """
 
-    neurons: int = opt(100, MAIN, "-n", min=1)
+    neurons: int = opt(100, MAIN, "-n", min=1, sets="n_neurons")
     g: float = opt(0.9)
     weights: Path | None = opt()
 
@@ -446,7 +474,7 @@ class Classifier(NetworkOptions):
     tau: Any = opt("0.25", read=number_or("auto"))
     duration: float = DURATION
     eta: Any = opt("cv", MAIN, read=number_or("cv"))
-    noise: float = opt(0.0, MAIN, min=0)
+    noise: float = opt(0.0, MAIN, min=0, sets="readout_noise")
     jobs: int | None = JOBS
     device: str = opt("cpu", "Output", metavar="NAME")
 

@@ -31,7 +31,13 @@ def predict(
     data: str = options.DATA,
     part: options.PartName = options.PART,
     proba: bool = opt(False, "Output"),
-    labels: bool | None = opt(None, "Data", "--labels/--no-labels", show_default=False),
+    labels: bool | None = opt(
+        None,
+        "Data",
+        "--labels/--no-labels",
+        show_default=False,
+        sets=("labels='required'", "labels='none'"),
+    ),
     reading: Reading = Reading(),
     seed: int = options.DATA_SEED,
 ) -> Answer:
@@ -128,7 +134,7 @@ def score(
     model: Path = options.MODEL,
     data: str = options.DATA,
     part: options.PartName = options.PART,
-    noise: float = opt(0.0, min=0),
+    noise: float = opt(0.0, min=0, sets="readout_noise"),
     reading: Labelled = Labelled(),
     seed: int = options.DATA_SEED,
 ) -> Answer:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from .._base.checks import must, require
 from .._base.files import replacing
+from .._base.messages import Argument
 from . import files
 from .files import SUFFIXES
 from .parsed import DataError, Missing, SeriesArrays, naming, reason, refuse_data
@@ -42,7 +43,7 @@ def check_name(name: str) -> None:
     """Raise if `name` cannot be the name of a data set."""
     wanted = "be the name of a data set such as 'ECG5000' (letters, digits, '_' and '-')"
     ok = isinstance(name, str) and _NAME.fullmatch(name)
-    must(ok, "name", wanted, repr(name), DataError)
+    refuse_data(not ok, Argument("name"), f" must {wanted}; got {name!r}.")
 
 
 def data_directory(data_dir: Folder = None) -> Path | None:

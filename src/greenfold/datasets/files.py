@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._base.checks import must
+from .._base.messages import Argument
 from . import arrays, text
 from .arrays import OpenedSeries
 from .parsed import (
@@ -190,16 +191,16 @@ def read_with_origin(
     """Return what `read_series` does, and whether numbers were assumed to be labels."""
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
-    cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
+    cure = f"use one of .{', .'.join(FORMATS)}, or name the format with "
     none = f"`{name_of(path)}` has {what}, which has no reader: {cure}"
-    refuse_data(suffix not in _PARSERS, none)
+    refuse_data(suffix not in _PARSERS, none, Argument("format"), ".")
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
         must(value in get_args(kinds), argument, wanted, repr(value))
     hints = [known] if suffix in TABLES else []
     only = f"is for tables ({', '.join(TABLES)}), not for {suffix}"
     wrong = known.label_column is not None and not hints
-    refuse_data(wrong, f"`label_column` {only}; leave it out.")
+    refuse_data(wrong, Argument("label_column"), f" {only}; leave it out.")
     name, content = read_bytes(path)
     with naming(name), readable(suffix):
         found = _PARSERS[suffix](content, labels, *hints)

@@ -16,8 +16,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.messages import Argument, Part, Refusal
 
-class DataError(ValueError):
+
+class DataError(Refusal):
     """A data file, archive or array does not hold what it should."""
 
 
@@ -31,8 +33,8 @@ class MissingValueError(DataError):
     """
 
     # Pickling calls the class with the message alone and restores the attribute later.
-    def __init__(self, message: str, positions: NDArray[np.intp] | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, *parts: Part, positions: NDArray[np.intp] | None = None) -> None:
+        super().__init__(*parts)
         self.positions = positions
 
 
@@ -68,10 +70,10 @@ class Parsed(NamedTuple):
     assumed: bool = False
 
 
-def refuse_data(wrong: object, text: str) -> None:
-    """Raise a `DataError` if ``wrong``; the text does not name the file."""
+def refuse_data(wrong: object, *parts: Part) -> None:
+    """Raise a `DataError` if ``wrong``; its message does not name the file."""
     if wrong:
-        raise DataError(text)
+        raise DataError(*parts)
 
 
 @contextmanager
@@ -80,7 +82,7 @@ def naming(name: str | Path) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        error.args = (f"`{name}` {error}",)
+        error.args = (f"`{name}` ", *error.args)
         raise
 
 
@@ -162,11 +164,13 @@ def assemble(found: Parsed, missing: Missing) -> SeriesArrays:
     if missing != "keep" and len(positions := _locate(np.isnan, series)):
         n, where = len(positions), _place(positions[0])
         what = "1 missing value," if n == 1 else f"{n} missing values, the first"
-        cure = "fill them or leave the series out"
+        cure: Part = " or leave the series out"
         if not any(np.isnan(_trim(one)).any() for one in series):
-            cure = "fill them, or pass missing='trim' if the series have unequal lengths"
-        cure = f"{cure}, or pass missing='keep' to keep NaN."
-        raise MissingValueError(f"has {what} in {where}: {cure}", positions)
+            unequal = " if the series have unequal lengths"
+            cure = (", or use ", Argument("missing", "trim"), unequal)
+        keep = (", or use ", Argument("missing", "keep"), " to keep NaN")
+        problem = f"has {what} in {where}: fill them"
+        raise MissingValueError(problem, cure, keep, ".", positions=positions)
     if found.unequal or len({one.shape[1] for one in series}) > 1:
         return list(series)
     X = np.asarray(series)

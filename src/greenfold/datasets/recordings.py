@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.checks import needs
+from .._base.messages import Argument
 from .arrays import load_arrays
 from .files import File, name_of, read_bytes, suffix_of
 from .parsed import DataError, lines_of, naming, number, parse_values, readable, refuse_data
@@ -200,21 +201,21 @@ def _choose(
     if given is None:
         found = [key for key in columns if pattern.fullmatch(key)]
         none = f"has no column for `{what}` among {listed}"
-        cure = f"{what.removesuffix('s')}_0 and so on, or name them with `{what}`."
-        refuse_data(not found, f"{none}; call them {cure}")
+        cure = f"{none}; call them {what.removesuffix('s')}_0 and so on, or name them with "
+        refuse_data(not found, cure, Argument(what), ".")
         return found
     found: list[str] = []
     for one in [given] if isinstance(given, str) else list(given) or ["(none)"]:
         fits = [one] if one in columns else fnmatch.filter(columns, one)
-        has = f"asked for with `{what}`; its columns are {listed}."
-        refuse_data(not fits, f"has no column {one!r}, {has}")
+        none = f"has no column {one!r}, asked for with "
+        refuse_data(not fits, none, Argument(what), f"; its columns are {listed}.")
         found += [key for key in fits if key not in found]
     return found
 
 
 def _spacing(
     time: NDArray[np.float64],
-    advice: str = "cut the recording there and pass the parts as a list",
+    advice: str = "cut the recording there and use the parts as several recordings",
 ) -> float | None:
     """Return the sampling interval; raise if there are gaps."""
     if len(time) < 2:

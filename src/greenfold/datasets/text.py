@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.messages import Argument
 from .parsed import (
     DECIMAL_COMMA,
     MISSING_VALUES,
@@ -34,6 +35,7 @@ from .parsed import (
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
 #: From this number of series on, labels that are all different cannot be class labels.
 _ALONE = 6
+_COLUMN = Argument("label_column")
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBERED = re.compile(r"(.*\D)(\d+)", re.DOTALL | re.ASCII)
@@ -64,10 +66,10 @@ def parse_table(content: bytes, labels: Labels, known: TableHints) -> Parsed:
             found = [bare(row[-1 if column else 0]) for row in rows]
             alone = column is not None and len(found) >= _ALONE
             each = f"has {len(rows)} series with {len(rows)} different labels"
-            cure = "name the column of the labels with `label_column`, such as last"
             taken = f"taken from its {'last' if column else 'first'} column"
+            cure = f"{each}, {taken}: name the column of the labels with "
             wrong = alone and len({*found}) == len(found)
-            refuse_data(wrong, f"{each}, {taken}: {cure}.")
+            refuse_data(wrong, cure, _COLUMN, ", such as last.")
             assumed = column == 0 and not any(map(_is_word, found))
     if column and column == width - 1 and not header:
         # The label ends every line, including the lines of shorter series.
@@ -172,8 +174,8 @@ def _label_column(
     if header.label is not None:
         return header.label
     if header.all_values or header.identifier is not None:
-        cure = "name it with `label_column`, or call it label"
-        refuse_data(labels == "required", f"names no column as labels: {cure}.")
+        cure = "names no column as labels: name it with ", _COLUMN, ", or call it label."
+        refuse_data(labels == "required", *cure)
         return None
     width = max(len(row) for row in rows)
     ends = {_is_word(bare(row[-1])) for row in rows} if width > 1 else set()
@@ -196,7 +198,11 @@ def _label_column(
     expected = "" if n_steps is None else f", for series of {n_steps} steps"
     raise DataError(
         f"has {width} values per line{expected}, and it is not clear whether the first is "
-        "a label: pass labels='required' if it is, or labels='none' if not."
+        "a label: use ",
+        Argument("labels", "required"),
+        " if it is, or ",
+        Argument("labels", "none"),
+        " if not.",
     )
 
 

@@ -19,6 +19,7 @@ from scipy.stats import t as student_t
 from .._base import checks as check
 from .._base import codec
 from .._base.arrays import to_host
+from .._base.messages import Argument, Part
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
 from ..datasets import DataError
@@ -57,6 +58,7 @@ _LARGEST = 1e70
 #: Number of past values that predict a drive.
 _PAST = 16
 _OWN_SIGNAL = "drive every input with a random signal of its own"
+_N_LAGS = Argument("n_lags")
 
 
 def _rows_to_fit(drive: ArrayLike, n_steps: int) -> int:
@@ -247,12 +249,13 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         found = _LagCorrelations(d, y)
         found.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
         found.check_chance(linearity, data.is_above_chance(L, penalty), L)
-        _refuse_if(
-            reached > linearity + _FORGOTTEN,
-            f"`n_lags` = {L} is shorter than the memory of the device: it explains "
-            f"{linearity:.0%} of the outputs, {fittable} lags explain {reached:.0%}",
-            f"pass up to {n_steps}, the steps of the stimuli",
-        )
+        if reached > linearity + _FORGOTTEN:
+            raise DataError(
+                _N_LAGS,
+                f" = {L} is shorter than the memory of the device: it explains "
+                f"{linearity:.0%} of the outputs, {fittable} lags explain {reached:.0%}; "
+                f"pass up to {n_steps}, the steps of the stimuli.",
+            )
         whole = data.solve(max(fittable, min(n_steps, L)), _RIDGES[0])
 
         def arranged(filters: np.ndarray) -> np.ndarray:
@@ -366,10 +369,10 @@ def _recordings(value: ArrayLike, name: str) -> list[np.ndarray]:
     return found
 
 
-def _refuse_if(wrong: object, problem: str, advice: str) -> None:
+def _refuse_if(wrong: object, problem: str, *advice: Part) -> None:
     """Refuse recordings with a message: the problem, and what to record instead."""
     if wrong:
-        raise DataError(f"{problem}; {advice}.")
+        raise DataError(f"{problem}; ", *advice, ".")
 
 
 def _check_recordings(drive: ArrayLike, states: ArrayLike) -> list[list[np.ndarray]]:
@@ -392,7 +395,7 @@ def _check_recordings(drive: ArrayLike, states: ArrayLike) -> list[list[np.ndarr
             for sample, channel in bad[:1]:
                 missing = f"`{name}` has {len(bad)} missing or infinite values{where}"
                 place = f"the first at sample {sample}, channel {channel}"
-                gaps = "cut the recording at such gaps and pass the parts as a list"
+                gaps = "cut it at such gaps and use the parts as several recordings"
                 raise DataError(f"{missing}, {place}; {gaps}.")
     _check_channels(drives, "drive", "input", _OWN_SIGNAL)
     sensor = "check its sensor and record again, or leave that column out"
@@ -494,11 +497,13 @@ class _LagCorrelations:
         """Refuse outputs that do not follow the drive."""
         share = f"a linear filter of {n_lags} lags explains {linearity:.1%} of the held-out"
         chance = f"`states` do not follow `drive`: {share} variance, no more than chance"
-        how = "check that these columns were recorded together, or record longer"
+        how: tuple[Part, ...] = (
+            "check that these columns were recorded together, or record longer",
+        )
         if self.lag is not None and self.lag >= n_lags:
-            how = f"they follow most at lag {self.lag}: remove that delay, or pass more"
-            how += " `n_lags`"
-        _refuse_if(not above or linearity <= 0, chance, how)
+            late = f"they follow most at lag {self.lag}: remove that delay, or pass more "
+            how = late, _N_LAGS
+        _refuse_if(not above or linearity <= 0, chance, *how)
 
     def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
         """Refuse outputs that precede the drive.
@@ -567,7 +572,7 @@ def _lags(
         short = f"`drive` is too short: {samples} ({n_inputs} inputs × {lags} lags)"
         total = 2 * unknowns + len(drives) * (lags - 1)
         advice = f"record at least {total} samples, better ten times as many, or pass"
-        _refuse_if(not is_long(lags), short, f"{advice} fewer `n_lags`")
+        _refuse_if(not is_long(lags), short, f"{advice} fewer ", _N_LAGS)
 
     if given is None:
         check_length(n_steps)

@@ -18,7 +18,6 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import (
     BATCH_BYTES,
-    check_device_name,
     in_chunks,
     is_dask,
     is_sliced,
@@ -188,7 +187,7 @@ class DaskChunks(Chunks):
 
     def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
         _check_source(X)
-        self.device = check_device_name(device)
+        self.device = check.device_name(device)
         self._client = client if client is not None else _default_client()
         self._check_client()
         if self._client is None:  # otherwise each worker checks for itself

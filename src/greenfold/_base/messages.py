@@ -1,0 +1,67 @@
+"""Errors that know which arguments their message names.
+
+The command line shows its options in place of these arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument in a message: its name, or the advice to pass it a value."""
+
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return f"`{self.name}`" if self.value is None else f"{self.name}={self.value!r}"
+
+
+#: A part of a message. A caller without an argument for one in a tuple omits the tuple.
+Part: TypeAlias = str | Argument | tuple[str | Argument, ...]
+
+
+class Refusal(ValueError):
+    """An error, given as the parts of its message."""
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        return self.args
+
+    def __str__(self) -> str:
+        return told(self, str)
+
+
+class ArgumentError(Refusal):
+    """A wrong argument: "`name` must ``wanted``; got ``got``.", or without ``got``."""
+
+    def __init__(self, name: str, wanted: str, got: object = None) -> None:
+        self.name, self.wanted, self.got = name, wanted, None if got is None else str(got)
+        super().__init__(name, wanted, self.got)
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        got = "" if self.got is None else f"; got {self.got}"
+        return Argument(self.name), f" must {self.wanted}{got}."
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument of a wrong type."""
+
+
+def told(error: Refusal, call: Callable[[Argument], str | None]) -> str:
+    """Return the message of an error; ``call`` renames an argument, or returns None."""
+
+    def text(part: Part) -> str:
+        if isinstance(part, Argument):
+            return call(part) or str(part)
+        if isinstance(part, str):
+            return part
+        names = [one if isinstance(one, str) else call(one) for one in part]
+        return "" if None in names else "".join(map(str, names))
+
+    return "".join(map(text, error._parts))
