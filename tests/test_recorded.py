@@ -1004,18 +1004,19 @@ def calibration():
 # Estimators
 
 
+def network_parameters(reservoir: Any = None) -> dict[str, Any]:
+    """Return what an estimator is told of its network besides ``reservoir``."""
+    if isinstance(reservoir, Reservoir):
+        return {"duration": 3.0}
+    drawn = {"n_neurons": 5, "g": 0.7} if reservoir is None else {}
+    return {**drawn, "tau": 0.5, "duration": 3.0}
+
+
 def fit_classifier(n_channels: int = 1, n_classes: int = 2, **given: Any) -> dict[str, Any]:
     X, y = series(5, n_channels, n_classes)
     names = np.array(["a", "b", "c"])[y]
     classifier = ReservoirClassifier(
-        **{
-            "n_neurons": 5,
-            "g": 0.7,
-            "tau": 0.5,
-            "duration": 3.0,
-            "random_state": 1,
-            **given,
-        }
+        **{**network_parameters(given.get("reservoir")), "random_state": 1, **given}
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -1148,14 +1149,7 @@ def fit_regressor(n_channels: int = 1, n_targets: int = 2, **given: Any) -> dict
     X = draw(71, 30, n_channels, 5)
     y = np.stack([X[:, 0, -2] - X[:, -1, -3], X[:, 0, -1] + 0.3 * draw(72, 30)], axis=1)
     regressor = ReservoirRegressor(
-        **{
-            "n_neurons": 5,
-            "g": 0.7,
-            "duration": 3.0,
-            "tau": 0.5,
-            "random_state": 1,
-            **given,
-        }
+        **{**network_parameters(given.get("reservoir")), "random_state": 1, **given}
     ).fit(X[:24], y[:24, 0] if n_targets == 1 else y[:24])
     return {
         **regression(regressor.projections_),

@@ -224,9 +224,7 @@ def test_series_that_can_not_be_read_are_named():
         (ReservoirClassifier, "Classifier"),
         (ReservoirRegressor, "Regressor"),
     ):
-        with pytest.raises(
-            ValueError, match=f"NaN, in the series at index 3.*Pooled.*{name}"
-        ):
+        with pytest.raises(ValueError, match="NaN, in the series at index 3.*pooled"):
             kind(**SMALL).fit(gone, target(name.lower()))
     with pytest.raises(ValueError, match=r"shape \(n_cases.*got shape \(40, 1, 1, 20\)"):
         ReservoirClassifier(**SMALL).fit(X[:, None, None], Y)

@@ -109,8 +109,9 @@ def compare(
     other = None
     with options.progress(sum(weights) + 3 + drawing + 4 * pooled) as step:
         step("drawing random u", 3)
-        plain = {"parameters": {**parameters, "certify": False}, "refit": False}
-        (first,) = comparison.compare(task, [("random", 0)], **how, **plain)
+        own = {k: v for k, v in parameters.items() if k not in ("alpha", "certify")}
+        drawn = [("random", 0)]
+        (first,) = comparison.compare(task, drawn, parameters=own, refit=False, **how)
         spread, todo = comparison.random_spread(first, task, seed=seed), iter(weights)
         how |= {"on_fit": lambda text: step(f"fitting {text}", next(todo))}
         variants = [(u, k) for k in orders for u in (spread.median, "solved")]

@@ -88,6 +88,7 @@ def fit(
             # The page compares random and solved u, both at the η of the fit.
             other = "solved" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
+            parameters["certify"] = certify and other == "solved"
             twin = comparison.compare(task, [(other, order)], **how)
             shown = comparison.share_bounds([*twin, row])
             write_page(report, task, shown, remark=" ".join(notes))

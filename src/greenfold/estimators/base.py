@@ -1,22 +1,15 @@
-"""Shared parts of all estimators: parameter checks, the network, the file format."""
+"""Shared parts of all estimators: their base classes, the network, the file format."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils._param_validation import (
-    Interval,
-    InvalidParameterError,
-    Options,
-    StrOptions,
-    validate_parameter_constraints,
-)
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
@@ -25,98 +18,32 @@ from .._base.archive import refuse_file
 from .._base.arrays import exponent
 from .._base.codec import Arrays, Field, Saved, Stored
 from .._base.threads import LARGE
-from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import by_chunks
-
-# Parameters
-
-
-class Number(Interval):
-    """A constraint for numbers in an interval; booleans do not count as numbers."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Return whether ``val`` is such a number."""
-        return not isinstance(val, bool | np.bool_) and super().is_satisfied_by(val)
-
-
-class FiniteArray(Options):
-    """A constraint for arrays of finite numbers with ``ndim`` axes; several are allowed."""
-
-    def __init__(self, wanted: str, *ndim: int, square: bool = False) -> None:
-        super().__init__(object, set())
-        self.wanted, self.ndim, self.square = wanted, ndim, square
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Return whether ``val`` is such an array."""
-        if val is None or isinstance(val, str | np.ma.MaskedArray):
-            return False
-        try:
-            dense = val.toarray() if hasattr(val, "toarray") else val
-            array = np.asarray(dense, dtype=np.float64)
-        except (TypeError, ValueError):
-            return False
-        if array.ndim not in self.ndim or (self.square and len(set(array.shape)) > 1):
-            return False
-        return array.size > 0 and bool(np.isfinite(array).all())
-
-    def __str__(self) -> str:
-        return self.wanted
-
+from .parameters import (
+    COUNT,
+    NONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    RANDOM_STATE,
+    RESERVOIR,
+    VERBOSE,
+    Checked,
+    Idle,
+    RandomState,
+    Rules,
+    array,
+    one_of,
+)
 
 #: For at most this many values in a product of series, BLAS uses one thread anyway.
 _TINY = 2**13
-#: Sizes whose squares do not overflow.
-POSITIVE = Number(Real, 1e-100, 1e100, closed="both")
-NOT_NEGATIVE = Number(Real, 0, 1e100, closed="both")
-COUNT = Number(Integral, 1, None, closed="left")
-N_JOBS = [None, COUNT, Number(Integral, None, -1, closed="right")]
-CLASS_WEIGHT = [None, StrOptions({"balanced"}), dict]
-#: Constraints on the parameters of a network with an input projection.
-NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
-    "input_projection": [
-        StrOptions({"solved", "random"}),
-        FiniteArray("an array (n_neurons,) or (n_neurons, n_channels)", 1, 2),
-    ],
-    "n_neurons": [COUNT],
-    "g": [POSITIVE],
-    "tau": [POSITIVE],
-    "duration": [POSITIVE],
-    "reservoir": [
-        None,
-        Reservoir,
-        FiniteArray("a square matrix of finite weights", 2, square=True),
-    ],
-    "readout_noise": [NOT_NEGATIVE],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-}
 
 
-def check_constraints(estimator: Any) -> None:
-    """Check the parameters by scikit-learn's constraints; errors show plain numbers."""
-    given = estimator.get_params(deep=False)
-    wish, continuous = given.get("reservoir"), hasattr(estimator, "duration")
-    node = type(wish).__module__.startswith("reservoirpy")
-    if node or (continuous and isinstance(wish, EchoStateNetwork)):
-        why = f"The 'reservoir' parameter of {type(estimator).__name__} must be a Reservoir"
-        other = "greenfold.SequenceRegressor, ReservoirForecaster and optimize accept it"
-        if node:
-            other = "greenfold.reservoirpy.solve_sequence and solve_input solve its weights"
-        got = f"got a {'node' if node else type(wish).__name__} in discrete time"
-        raise InvalidParameterError(f"{why}; {got}. {other}.")
-    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
-    validate_parameter_constraints(
-        estimator._parameter_constraints, plain, type(estimator).__name__
-    )
+class SeriesEstimator(Checked):
+    """A base class for estimators of time series."""
 
-
-class SeriesEstimator(Saved, BaseEstimator):
-    """A base class for estimators of time series, with tags and parameter checks."""
-
-    #: scikit-learn's constraints on each parameter.
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
     n_features_in_: int
     n_channels_in_: int
     #: Whether this estimator was fitted on series of unequal length, and whether its class
@@ -129,31 +56,13 @@ class SeriesEstimator(Saved, BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
-    def _check_parameters(self) -> None:
-        check_constraints(self)
-
-    def _refuse(self, name: str, wanted: str) -> None:
-        """Raise an error for a parameter, in scikit-learn's wording."""
-        raise InvalidParameterError(
-            f"The {name!r} parameter of {type(self).__name__} must be {wanted}. "
-            f"Got {getattr(self, name)!r} instead."
-        )
-
 
 class SeriesClassifier(ClassifierMixin, SeriesEstimator):
     """A classifier with decision values: one for ``classes_[1]``, or one per class."""
 
-    class_weight: Any
+    class_weight: dict[Any, float] | str | None
     classes_: np.ndarray
     decision_function: Callable[[Any], np.ndarray]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        wish = self.class_weight
-        good = POSITIVE.is_satisfied_by
-        if isinstance(wish, dict) and not (wish and all(map(good, wish.values()))):
-            wanted = "None, 'balanced' or a dict of positive weights from 1e-100 to 1e100"
-            self._refuse("class_weight", wanted)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         """Set the classes, and return the class index of each series."""
@@ -171,19 +80,18 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
         return self.classes_[index]
 
 
-def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def class_weights(classifier: SeriesClassifier, counts: np.ndarray) -> np.ndarray:
     """Return the weight of one series of each class.
 
     ``counts`` holds the number of series of each class, or their total weight.
     """
-    wish = estimator.class_weight
+    wish, known = classifier.class_weight, classifier.classes_.tolist()
     if wish is None:
-        return np.ones(len(classes))
+        return np.ones(len(known))
     if isinstance(wish, str):
-        return counts.sum() / (len(classes) * np.where(counts > 0, counts, 1.0))
-    known = classes.tolist()
+        return counts.sum() / (len(known) * np.where(counts > 0, counts, 1.0))
     if not set(wish) <= set(known):
-        estimator._refuse("class_weight", f"keyed by labels in y, {sorted(known)}")
+        classifier._refuse("class_weight", f"keyed by labels in y, {sorted(known)}")
     return moderate(np.array([float(wish.get(label, 1.0)) for label in known]))
 
 
@@ -213,56 +121,90 @@ def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> 
     return float(r2_score(*scaled, sample_weight=weights))
 
 
-# The network
+class NetworkEstimator(SeriesEstimator):
+    """A base class for estimators with one network and its input projection."""
 
+    input_projection: str | ArrayLike
+    n_neurons: int
+    g: float
+    tau: float | str
+    duration: float
+    reservoir: Reservoir | ArrayLike | None
+    readout_noise: float
+    random_state: RandomState
+    verbose: bool
+    #: What keeps a gain that the linear order drops, for a warning.
+    _keeps_gain: ClassVar[str]
 
-def make_network(
-    estimator: Any, rng: np.random.Generator, tau: float, gain: Gain | None = None
-) -> Any:
-    """Return the network given as ``reservoir``, or draw a random network."""
-    given = estimator.reservoir
-    if isinstance(given, Reservoir):
-        name = type(estimator).__name__
-        if getattr(estimator, "order", 0) == 0 and not given.gain.is_linear:
-            exact = 'order="exact" solves through the non-linear network'
-            if not hasattr(estimator, "order"):
-                exact = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
-            linear = "is not linear, so it is linearised at rest"
-            what = f"The gain of the 'reservoir' of {name} {linear}; {exact}."
-            warnings.warn(what, UserWarning, stacklevel=5)
-        return given
-    try:
-        if given is not None:
-            return Reservoir(given, tau, gain)
-        return Reservoir.random(int(estimator.n_neurons), estimator.g, tau, gain, rng)
-    except UnstableError as error:
-        # Reworded for the estimator, which has no `allow_unstable`.
-        name, what = ("g", "lower it") if given is None else ("reservoir", "scale it")
-        other = ", or pass reservoir=Reservoir(weights, allow_unstable=True)"
-        raise ValueError(
-            f"The {name!r} parameter of {type(estimator).__name__} makes the network "
-            f"unstable: the largest real part of its eigenvalues is {error.abscissa:.4g} "
-            f"and must be below 1; {what} by a factor of {0.9 / error.abscissa:.2g}"
-            f"{'' if getattr(estimator, 'order', 0) else other}."
-        ) from None
+    _rules: ClassVar[Rules] = {
+        "input_projection": (
+            one_of("solved", "random"),
+            array("an array (n_neurons,) or (n_neurons, n_channels)", 1, 2),
+        ),
+        "n_neurons": (COUNT,),
+        "g": (POSITIVE,),
+        "tau": (POSITIVE,),
+        "duration": (POSITIVE,),
+        "reservoir": (
+            NONE,
+            RESERVOIR,
+            array("a square matrix of finite weights", 2, square=True),
+        ),
+        "readout_noise": (NOT_NEGATIVE,),
+        "random_state": RANDOM_STATE,
+        "verbose": VERBOSE,
+    }
 
+    def _idle(self) -> list[Idle]:
+        own, tau = isinstance(self.reservoir, Reservoir), self.tau != "auto"
+        given = self.reservoir is not None
+        return [
+            (given, "with a `reservoir`, which has its own weights", ("n_neurons", "g")),
+            (own and tau, "with a Reservoir, which has its own time constant", ("tau",)),
+        ]
 
-def fixed_input(
-    estimator: Any, rng: np.random.Generator, n_neurons: int, n_channels: int
-) -> np.ndarray | None:
-    """Return the input projection (n_neurons, n_channels) if drawn or given, else None."""
-    wish = estimator.input_projection
-    if isinstance(wish, str):
-        if wish != "random":
-            return None
-        u = rng.standard_normal((n_neurons, n_channels))
-    else:
-        u = np.asarray(wish, dtype=np.float64)
-        u = u[:, None] if u.ndim == 1 else u
-        if u.shape != (n_neurons, n_channels) or not u.any():
-            wanted = f"non-zero and of shape ({n_neurons}, {n_channels})"
-            estimator._refuse("input_projection", wanted)
-    return u / np.linalg.norm(u)
+    def _make_network(
+        self, rng: np.random.Generator, tau: float, gain: Gain, *, linear: bool
+    ) -> Reservoir:
+        """Return the network given as ``reservoir``, or draw a random network.
+
+        ``linear`` tells whether the estimator uses the linear order of the network.
+        """
+        given, name = self.reservoir, type(self).__name__
+        if isinstance(given, Reservoir):
+            if linear and not given.gain.is_linear:
+                what = f"The gain of the 'reservoir' of {name} is not linear, so it is "
+                what += f"linearised at rest; {self._keeps_gain}."
+                warnings.warn(what, UserWarning, stacklevel=5)
+            return given
+        try:
+            if given is not None:
+                return Reservoir(given, tau, gain)
+            return Reservoir.random(int(self.n_neurons), self.g, tau, gain, rng)
+        except UnstableError as error:
+            # Reworded for the estimator, which has no `allow_unstable`.
+            wrong, what = ("g", "lower it") if given is None else ("reservoir", "scale it")
+            other = ", or pass reservoir=Reservoir(weights, allow_unstable=True)"
+            raise ValueError(
+                f"The {wrong!r} parameter of {name} makes the network unstable: the "
+                f"largest real part of its eigenvalues is {error.abscissa:.4g} and must be "
+                f"below 1; {what} by a factor of {0.9 / error.abscissa:.2g}"
+                f"{other if linear else ''}."
+            ) from None
+
+    def _fixed_input(self, rng: np.random.Generator, n_neurons: int) -> np.ndarray | None:
+        """Return the input projection (n_neurons, n_channels), or None to solve for it."""
+        wish, shape = self.input_projection, (n_neurons, self.n_channels_in_)
+        if isinstance(wish, str):
+            if wish != "random":
+                return None
+            u = rng.standard_normal(shape)
+        else:
+            u = np.asarray(wish, dtype=np.float64)
+            u = u[:, None] if u.ndim == 1 else u
+            if u.shape != shape or not u.any():
+                self._refuse("input_projection", f"non-zero and of shape {shape}")
+        return u / np.linalg.norm(u)
 
 
 def rows_to_fit(self: Any) -> int:

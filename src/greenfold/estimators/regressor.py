@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
@@ -17,6 +16,7 @@ from .._base.arrays import exponent
 from .._base.progress import tell, watched
 from .._base.threads import with_few_threads
 from ..math.ridge import leave_one_out
+from ..networks.gains import Gain
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.convex import Convex
 from ..optimizers.result import REGRESSION, RegressionProjections
@@ -24,15 +24,13 @@ from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 from .base import (
-    NETWORK_CONSTRAINTS,
-    POSITIVE,
+    NetworkEstimator,
     SeriesRegressor,
     describe_fitted,
-    fixed_input,
-    make_network,
     rows_to_fit,
     rows_to_read,
 )
+from .parameters import POSITIVE, Idle, Rules, one_of
 from .series import read_targets, read_values
 
 #: Penalties to compare by leave-one-out, for states of inputs of unit power.
@@ -41,7 +39,7 @@ _RIDGES = np.geomspace(1e-8, 1e1, 19)
 _ROUNDS = 3
 
 
-class ReservoirRegressor(SeriesRegressor, kind="regressor"):
+class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
     """A regressor that predicts numbers from series and solves for the input projection.
 
     One input projection serves all targets, as on a device; a bound tells you how well any
@@ -88,9 +86,10 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NETWORK_CONSTRAINTS,
-        "ridge": [POSITIVE, StrOptions({"loo"})],
+    _keeps_gain = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
+    _rules: ClassVar[Rules] = {
+        **NetworkEstimator._rules,
+        "ridge": (POSITIVE, one_of("loo")),
     }
     reservoir_: Reservoir
     projections_: RegressionProjections
@@ -124,6 +123,11 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _idle(self) -> list[Idle]:
+        fixed = not isinstance(self.ridge, str)
+        why = "with a given `ridge`, because it only limits the choice of a ridge"
+        return [*super()._idle(), (fixed, why, ("readout_noise",))]
+
     @with_few_threads(rows_to_fit)
     @watched
     def fit(self, X: ArrayLike, y: ArrayLike) -> ReservoirRegressor:
@@ -142,8 +146,10 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         series, table = np.ldexp(series, -size), np.ldexp(table, -own)
         random = check_random_state(self.random_state)
         rng = np.random.default_rng(random.randint(2**31))
-        self.reservoir_ = make_network(self, rng, self.tau)
-        drawn = fixed_input(self, rng, self.reservoir_.n_neurons, self.n_channels_in_)
+        self.reservoir_ = self._make_network(
+            rng, float(self.tau), Gain.linear(), linear=True
+        )
+        drawn = self._fixed_input(rng, self.reservoir_.n_neurons)
         unfolding = self.unfolding_
         mean, offset = series.mean(0), table.mean(0)
         unit = np.sqrt(((series - mean) ** 2).mean()) or 1.0

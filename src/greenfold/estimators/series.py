@@ -34,7 +34,6 @@ from .base import moderate
 # scikit-learn's type stubs know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
-_check_sample_weight: Any = validation._check_sample_weight
 #: Series this many times longer or shorter than those of the fit are refused as a mistake.
 _OTHER_LENGTHS = 16
 #: Series of fewer steps are refused too, because second differences need three.
@@ -143,8 +142,7 @@ def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
     """Raise an error if any series is ``wrong``, and name the first."""
     if wrong.any():
         where = f"in the series at index {int(np.argmax(wrong))}"
-        kind = "Regressor" if hasattr(estimator, "ridge") else "Classifier"
-        takes = f"PooledReservoir{kind} accepts missing values (NaN)"
+        takes = "estimators in greenfold.estimators.pooled accept NaN"
         cure = f"impute such values or drop that series ({takes})"
         raise ValueError(f"Input X contains {what}, {where}; {cure}.")
 
@@ -286,12 +284,13 @@ def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
     """Return weights (n_cases,), non-negative and not all zero; for None, ones."""
     if sample_weight is None:
         return np.ones(n_cases)
-    weights = _check_sample_weight(
-        check.unmasked(sample_weight, "sample_weight"),
-        np.empty((n_cases, 0)),
-        dtype=np.float64,
-        ensure_non_negative=True,
+    weights = check.unmasked(sample_weight, "sample_weight")
+    weights = _check_array(
+        weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
+    wanted = f"`sample_weight` must have shape ({n_cases},); got shape {weights.shape}."
+    check.require(weights.shape == (n_cases,), wanted)
+    validation.check_non_negative(weights, "`sample_weight`")
     some = "Sample weights must contain at least one non-zero number."
     check.require(weights.any(), some)
     return moderate(weights)

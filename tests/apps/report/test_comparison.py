@@ -32,8 +32,10 @@ def test_bounds_hold_and_are_shared(rows):
 
 def test_numbers_match_the_classifier(task, rows):
     for row in rows:
+        idle = {"certify"} if row.order or not row.is_solved else set()
+        idle |= set() if row.order else {"alpha"}
         again = ReservoirClassifier(
-            **SETTINGS,
+            **{name: value for name, value in SETTINGS.items() if name not in idle},
             input_projection="solved" if row.is_solved else "random",
             order=row.order,
             random_state=0,

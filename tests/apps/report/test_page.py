@@ -19,8 +19,10 @@ from greenfold.apps.report import Split, compare
 if TYPE_CHECKING:
     from greenfold.apps.report.figures import Picture
 
-from .conftest import FOUR, SETTINGS
+from .conftest import FOUR
 
+#: A small network beyond order 0.
+NONLINEAR = {"n_neurons": 6, "eta": 2.0, "alpha": 0.02}
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
@@ -147,7 +149,7 @@ def test_hostile_names_are_shown_not_obeyed(task):
     y = np.array([HOSTILE[i % 4] for i in range(40)], dtype=object).astype(str)
     X = np.stack([task.X, task.X[:, ::-1]], axis=1)
     evil = Split(HOSTILE[0], X, y, note=HOSTILE[1])
-    rows = compare(evil, FOUR[2:3], parameters={**SETTINGS, "n_neurons": 6})
+    rows = compare(evil, FOUR[2:3], parameters=NONLINEAR)
     page = render(evil, rows, remark=HOSTILE[2], command=HOSTILE[1])
     read = Reader(page)
     assert read.tags["script"] == 0
@@ -163,7 +165,7 @@ def test_hostile_names_are_shown_not_obeyed(task):
 
 def test_channels_and_unequal_lengths():
     task = make_task(2, 3, unequal=True)
-    rows = compare(task, FOUR[3:], parameters={**SETTINGS, "n_neurons": 6})
+    rows = compare(task, FOUR[3:], parameters=NONLINEAR)
     read = Reader(render(task, rows))
     assert read.tags["figure"] >= 5
     assert "nan" not in read.text
@@ -224,7 +226,7 @@ def test_rare_classes_are_seen_and_many_take_little_room(monkeypatch):
     rare = np.flatnonzero(task.judged[1] == 4)[1:]
     kept = np.setdiff1d(np.arange(len(task.judged[1])), rare)
     few = replace(task, X_test=task.X_test[kept], y_test=task.judged[1][kept])
-    rows = compare(few, FOUR[:2], parameters={**SETTINGS, "n_neurons": 10})
+    rows = compare(few, FOUR[:2], parameters={"n_neurons": 10, "eta": 2.0})
     made = _drawn(monkeypatch)
     pictures = figures.state_clouds(few, rows, rows)
     assert len(pictures) == 2
@@ -245,7 +247,7 @@ def test_ticks_do_not_touch(task):
 
     from greenfold.apps.report import figures
 
-    quiet = compare(task, FOUR[:2], parameters={**SETTINGS, "eta": 1e4, "certify": False})
+    quiet = compare(task, FOUR[:2], parameters={"n_neurons": 20, "eta": 1e4})
     for draw in (
         lambda: figures.state_clouds(task, quiet),
         lambda: figures.linear_kernels(quiet),
@@ -268,7 +270,7 @@ def test_ticks_do_not_touch(task):
 def test_one_row_without_test_series(task):
     # Beyond order 1 there are no kernels to show; order 0 is above, with hostile names.
     alone = Split("train only", task.X[:, ::3], task.y)
-    settings = {**SETTINGS, "n_neurons": 5}
+    settings = {**NONLINEAR, "n_neurons": 5}
     rows = compare(alone, [("random", 2)], noise=0.0, parameters=settings)
     text = Reader(render(alone, rows)).text
     assert "accuracy (training)" in text

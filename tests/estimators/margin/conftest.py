@@ -34,5 +34,6 @@ def three():
 
 
 def make(**parameters) -> Any:
-    """A classifier of twenty neurons, always the same ones."""
-    return ReservoirClassifier(**{"n_neurons": 20, "random_state": 0, **parameters})
+    """A classifier of twenty neurons, always the same ones, unless a network is given."""
+    drawn = {} if "reservoir" in parameters else {"n_neurons": 20}
+    return ReservoirClassifier(**{**drawn, "random_state": 0, **parameters})

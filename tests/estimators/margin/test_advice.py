@@ -14,7 +14,7 @@ from greenfold.cli import fit
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
 from greenfold.networks.reservoir import UnstableError
-from greenfold.optimizers import run
+from greenfold.optimizers import ascent
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,8 @@ def beats():
 
 
 def make(**parameters) -> Any:
-    return ReservoirClassifier(**{"n_neurons": 10, "random_state": 0, **parameters})
+    drawn = {} if "reservoir" in parameters else {"n_neurons": 10}
+    return ReservoirClassifier(**{**drawn, "random_state": 0, **parameters})
 
 
 @pytest.mark.parametrize("given", [{"g": 2.5}, {"reservoir": 2 * np.eye(4)}])
@@ -134,13 +135,14 @@ def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):
     X, y = beats
     minutes = iter(6.0 * np.arange(100))
     clock = SimpleNamespace(perf_counter=lambda: next(minutes))
-    monkeypatch.setattr(run, "time", clock)
+    monkeypatch.setattr(ascent, "time", clock)
     monkeypatch.setattr(ReservoirClassifier, "_choose", stop)
     slow = ReservoirClassifier(n_neurons=4, random_state=0)
     cases = {1: "order=1", 2: 'order=2 .* order="exact" is quicker', "exact": "`Dynamics`"}
     for order, match in cases.items():
+        message = match.replace(" ", " takes about ", 1)
         with (
-            pytest.warns(run.SlowFitWarning, match=match.replace(" ", " takes about ", 1)),
+            pytest.warns(ascent.SlowFitWarning, match=message),
             pytest.raises(ZeroDivisionError),
         ):
             slow.set_params(order=order).fit(X[:20], y[:20])

@@ -26,7 +26,8 @@ def played(monkeypatch):
 @pytest.mark.parametrize("order", [0, 1, "exact"])
 def test_same_answers_as_on_the_host(order, played):
     X, y = synthetic_heartbeats(60, n_steps=12, rng=0)
-    given = {"n_neurons": 8, "eta": 10.0, "alpha": 0.02, "random_state": 0, "order": order}
+    given = {"n_neurons": 8, "eta": 10.0, "random_state": 0, "order": order}
+    given |= {"alpha": 0.02} if order else {}
     host = ReservoirClassifier(**given).fit(X[:40], y[:40])
     there = played.asarray(X)
     device = ReservoirClassifier(**given).fit(there[:40], y[:40])

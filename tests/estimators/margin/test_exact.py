@@ -89,15 +89,6 @@ def test_more_classes_and_unequal_lengths(beats, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(series), fitted.predict_proba(series))
 
 
-def test_a_linear_gain_needs_no_integration(beats):
-    X, y, X_test, _ = beats
-    fitted = exact(gain=Gain.linear()).fit(X, y)
-    linear = make(reservoir=fitted.reservoir_, eta=10.0).fit(X, y)
-    assert fitted.decision_function(X_test) == pytest.approx(
-        linear.decision_function(X_test), rel=1e-6, abs=1e-9
-    )
-
-
 def test_what_can_not_be_done_is_said(beats, fitted, tmp_path):
     X, y, _, _ = beats
     with pytest.raises(ValueError, match="'exact' integrates its network"):

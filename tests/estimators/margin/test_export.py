@@ -33,7 +33,7 @@ def problem(n_classes: int, n_channels: int, any_length: bool, order: int):
         input_projection="random",
         n_neurons=6,
         order=order,
-        alpha=0.001,
+        **({"alpha": 0.001} if order else {}),
         eta=10.0,
         random_state=0,
     ).fit(series, y)

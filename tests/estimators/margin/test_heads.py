@@ -59,7 +59,7 @@ def test_decision_is_the_readout_of_the_network_states(
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"order": 2},
+        {"order": 2, "n_neurons": 6},
         {
             "order": 1,
             "reservoir": Reservoir.random(6, gain=Gain.tanh(), rng=1),
@@ -70,7 +70,7 @@ def test_decision_is_the_readout_of_the_network_states(
 def test_orders_beyond_plain_kernels_are_read_from_the_unfolded_states(beats, parameters):
     X, y = beats[0][:24, ::8], beats[1][:24]
     # How u was found does not matter here, and drawing it is quick.
-    settled = {"eta": 10.0, "n_neurons": 6, "input_scaling": 0.2, **parameters}
+    settled = {"eta": 10.0, "input_scaling": 0.2, **parameters}
     fitted = make(input_projection="random", **settled).fit(X, y)
     assert fitted.kernel_ is None
     z = fitted.transform(X) @ fitted.v_ - fitted.threshold_

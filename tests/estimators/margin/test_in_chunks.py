@@ -63,7 +63,8 @@ def test_more_than_two_classes_of_text(beats, order):
     X, _ = beats
     y = np.array(["a", "b", "c"])[np.arange(90) % 3]
     X = X + 200 * (np.arange(90) % 3)[:, None]
-    options: dict[str, Any] = {"eta": 2.0, "order": order, "alpha": 0.002}
+    options: dict[str, Any] = {"eta": 2.0, "order": order}
+    options |= {"alpha": 0.002} if order else {}
     whole = classifier(**options).fit(X, y)
     chunks = from_array(X, chunks=(40, -1))
     found = classifier(**options).fit(chunks, from_array(y, chunks=13))

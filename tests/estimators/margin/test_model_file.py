@@ -31,7 +31,8 @@ def beats(n_cases: int = 40):
 
 def fitted(**parameters) -> ReservoirClassifier:
     X, y = beats()
-    settled = {"n_neurons": 6, "random_state": 0, "eta": 10.0, **parameters}
+    drawn = {} if "reservoir" in parameters else {"n_neurons": 6}
+    settled = {**drawn, "random_state": 0, "eta": 10.0, **parameters}
     return ReservoirClassifier(**settled).fit(X, y)
 
 

@@ -105,7 +105,7 @@ def test_wrong_weights_are_refused():
     X, y = bumps(12, 0)
     for wrong, message in (
         (-np.ones(12), "[Nn]egative"),
-        (np.ones(11), "sample_weight.shape"),
+        (np.ones(11), "`sample_weight` must have shape"),
         (np.full(12, np.nan), "NaN"),
         (np.zeros(12), "at least one non-zero"),
         ((y == 1).astype(float), "one class"),

@@ -25,7 +25,7 @@ import greenfold as gf
 from ..._base import checks as check
 from ..._base.checks import must, require
 from ..._base.files import plain
-from ...estimators.margin.classifier import class_weights
+from ...estimators.base import class_weights
 from ...optimizers.convex import Convex
 from ...optimizers.linear import LinearProblem
 from ..report.comparison import Split
@@ -629,7 +629,7 @@ def with_model(source: Source, classifier: gf.ReservoirClassifier) -> Source:
 def _as_fitted(
     source: Source, classifier: Any, counts: np.ndarray, factors: np.ndarray
 ) -> Source:
-    each = class_weights(classifier, classifier.classes_, counts) * factors
+    each = class_weights(classifier, counts) * factors
     weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
     # Without its own scaling, a model uses the unit of the series. The page sets ‖μ‖ and
     # cannot know this unit for each pair.

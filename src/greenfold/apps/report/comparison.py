@@ -154,12 +154,19 @@ def compare(
     list of Row
         One row per variant, for `write_report`.
     """
-    rows = []
-    for projection, order in variants:
+    rows, variants = [], list(variants)
+    # Which variants use a parameter; the others leave it out, if there are both.
+    used = {
+        "alpha": [order != 0 for _, order in variants],
+        "certify": [order == 0 and str(u) in ("solved", "shared") for u, order in variants],
+    }
+    for at, (projection, order) in enumerate(variants):
         if on_fit:
             kind = projection if isinstance(projection, str) else "random"
             on_fit(f"{kind} u, order {order}")
-        settings: dict[str, Any] = {**(parameters or {}), "order": order}
+        idle = {name for name, use in used.items() if any(use) and not use[at]}
+        settings = {k: v for k, v in (parameters or {}).items() if k not in idle}
+        settings["order"] = order
         settings |= {"input_projection": projection, "random_state": seed}
         begun = time.perf_counter()
         fitted = ReservoirClassifier(**settings).fit(task.X, task.y)
@@ -199,8 +206,9 @@ def random_spread(row: Row, task: Split, *, n_draws: int = 11, seed: int = 0) ->
     """Return scores of several random u for the network and η of a row."""
     rng = np.random.default_rng([seed, n_draws])
     settings, network = row.classifier.get_params(), row.classifier.reservoir_
-    settings |= {"reservoir": network, "tau": network.mean_tau, "eta": row.classifier.eta_}
-    settings |= {"certify": False, "order": 0}
+    for name in ("alpha", "n_neurons", "g", "tau", "certify", "order"):
+        del settings[name]
+    settings |= {"reservoir": network, "eta": row.classifier.eta_}
     found = []
     for _ in range(n_draws):
         u = rng.standard_normal((network.n_neurons, row.classifier.n_channels_in_))

@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from ... import ReservoirClassifier, optimize
 from ...analysis import curves as margin_curves
 from ...analysis.masks import MaskStudy
-from ...estimators.margin.classifier import class_weights
+from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
 from ...math.margins import state_moments
 from ...math.sphere import maximize_on_sphere
@@ -283,7 +283,7 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
     series = read_aligned(classifier, X, fitting=False)
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
     counts = np.bincount(codes, minlength=len(classifier.classes_))
-    weights = class_weights(classifier, classifier.classes_, counts)
+    weights = class_weights(classifier, counts)
     first, ones = [classifier.compared_[0]], np.ones(len(codes))
     (frame,) = frames_of(series, codes, ones, weights, first, classifier.input_scaling)
     return frame

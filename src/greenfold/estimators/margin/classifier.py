@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -18,7 +17,6 @@ from joblib import Parallel, delayed
 from scipy.special import ndtr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -63,25 +61,31 @@ from ...unfolding.kernel import KERNEL, Kernel
 from ...unfolding.unfolding import Unfolding, unfold
 from ...validity import Validity
 from ..base import (
-    CLASS_WEIGHT,
-    N_JOBS,
-    NETWORK_CONSTRAINTS,
-    POSITIVE,
     ClassLabels,
-    FiniteArray,
-    Number,
+    NetworkEstimator,
     SeriesClassifier,
     Unset,
     class_weights,
     describe_fitted,
-    fixed_input,
-    make_network,
     rows_to_fit,
     rows_to_read,
 )
+from ..parameters import (
+    CLASS_WEIGHT,
+    FLAG,
+    N_JOBS,
+    NONE,
+    POSITIVE,
+    Idle,
+    Rules,
+    array,
+    one_of,
+    real,
+    whole,
+)
 from ..series import match_shape, read_aligned, read_labelled, read_labels
 
-__all__ = ["ModelFileError", "ReservoirClassifier", "class_weights", "noisy_accuracy"]
+__all__ = ["ModelFileError", "ReservoirClassifier", "noisy_accuracy"]
 
 #: Time constants that "auto" compares, relative to the duration. They surround the paper's
 #: 1/40, from a network that sees only the end of a series to one that hardly forgets.
@@ -274,7 +278,11 @@ def _is_linear(classifier: ReservoirClassifier) -> bool:
 
 
 class ReservoirClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, SeriesClassifier, kind="classifier"
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    SeriesClassifier,
+    NetworkEstimator,
+    kind="classifier",
 ):
     """A time-series classifier that solves for a reservoir's input projection and readout.
 
@@ -403,25 +411,26 @@ class ReservoirClassifier(
     (1, 140)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NETWORK_CONSTRAINTS,
-        "input_projection": [
-            StrOptions({"shared"}),
-            *NETWORK_CONSTRAINTS["input_projection"],
-        ],
-        "order": [Number(Integral, 0, None, closed="left"), StrOptions({"exact"})],
-        "alpha": [Number(Real, None, None, closed="neither")],
-        "tau": [POSITIVE, StrOptions({"auto"})],
-        "eta": [POSITIVE, StrOptions({"cv"})],
-        "input_scaling": [None, POSITIVE],
-        "threshold": [StrOptions({"trained", "origin"})],
-        "readout": [
-            StrOptions({"end", "integrated"}),
+    _keeps_gain = 'order="exact" solves through the non-linear network'
+    _rules: ClassVar[Rules] = {
+        **NetworkEstimator._rules,
+        "input_projection": (
+            one_of("solved", "shared", "random"),
+            *NetworkEstimator._rules["input_projection"][1:],
+        ),
+        "order": (whole(0), one_of("exact")),
+        "alpha": (real(-np.inf, np.inf, "()"),),
+        "tau": (POSITIVE, one_of("auto")),
+        "eta": (POSITIVE, one_of("cv")),
+        "input_scaling": (NONE, POSITIVE),
+        "threshold": (one_of("trained", "origin"),),
+        "readout": (
+            one_of("end", "integrated"),
             POSITIVE,
-            FiniteArray("an array (n_steps,) of weights", 1),
-        ],
+            array("an array (n_steps,) of weights", 1),
+        ),
         "class_weight": CLASS_WEIGHT,
-        "certify": ["boolean"],
+        "certify": (FLAG,),
         "n_jobs": N_JOBS,
     }
 
@@ -465,6 +474,20 @@ class ReservoirClassifier(
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _idle(self) -> list[Idle]:
+        own, solves = self.reservoir, isinstance(self.input_projection, str)
+        own_gain = isinstance(own, Reservoir)
+        linear = own.gain.is_linear if isinstance(own, Reservoir) else self.alpha == 0
+        solves = solves and self.input_projection != "random"
+        return [
+            *super()._idle(),
+            (own_gain, "with a Reservoir, which has its own gain", ("alpha",)),
+            (self.order == 0, "with order=0, which has no non-linearity", ("alpha",)),
+            (linear, "with a network whose gain is linear", ("order",)),
+            (self.order != 0, "beyond order 0, which has no bound", ("certify",)),
+            (not solves, "with a given or random input projection", ("certify",)),
+        ]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -564,7 +587,7 @@ class ReservoirClassifier(
     def _fit_series(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
         """Fit from the series themselves, if their moments are not enough."""
         totals = np.bincount(codes, weights, minlength=len(self.classes_))
-        per_class = class_weights(self, self.classes_, totals)
+        per_class = class_weights(self, totals)
         scaling = self.input_scaling
         if self.order:
             weighted = weights * per_class[codes]
@@ -588,7 +611,7 @@ class ReservoirClassifier(
         or else on the sample of the stream. Choose them again as the stream grows.
         """
         stream = self._stream
-        per_class = class_weights(self, self.classes_, stream.counts)
+        per_class = class_weights(self, stream.counts)
         sample = _Labelled(*(stream.sampled() if whole is None else whole), per_class)
         if stream.n_seen >= _GROWTH * stream.chosen_at and self._choose(sample):
             stream.chosen_at = stream.n_seen
@@ -621,7 +644,7 @@ class ReservoirClassifier(
         if self.order == 0:
             self._solve_stream()
             return
-        per_class = class_weights(self, self.classes_, stream.counts)
+        per_class = class_weights(self, stream.counts)
         self._choose(_Labelled(*stream.sampled(), per_class))
         scaling, exponent = self.input_scaling, self._exponent
         frames = [
@@ -675,8 +698,8 @@ class ReservoirClassifier(
         rng = np.random.default_rng(seed)
         tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
         gain = Gain.quadratic(self.alpha) if self.order else Gain.linear()
-        self.reservoir_ = make_network(self, rng, tau, gain)
-        self._kept = fixed_input(self, rng, self.reservoir_.n_neurons, self.n_channels_in_)
+        self.reservoir_ = self._make_network(rng, tau, gain, linear=self.order == 0)
+        self._kept = self._fixed_input(rng, self.reservoir_.n_neurons)
         self._fold_seed = int(rng.integers(2**31))
 
     def _begin_stream(self) -> None:
@@ -727,11 +750,9 @@ class ReservoirClassifier(
             "dt": self.duration / n_steps,
             "readout": self._readout(n_steps),
         }
-        if isinstance(self.order, int | np.integer):
-            return unfold(reservoir, order=int(self.order), **given)
-        if reservoir.gain.is_linear:
-            return unfold(reservoir, **given)
-        return Dynamics(reservoir, tol=_STATE_ERROR, **given)
+        if isinstance(self.order, str):
+            return Dynamics(reservoir, tol=_STATE_ERROR, **given)
+        return unfold(reservoir, order=int(self.order), **given)
 
     def _readout(self, n_steps: int) -> Any:
         """Return the readout in the form that `unfold` expects."""
@@ -1032,8 +1053,7 @@ def _read(
 
 
 def _finish(made: ReservoirClassifier) -> None:
-    integrated = made.order == "exact" and not made.reservoir_.gain.is_linear
-    if integrated and any(head.n_sub is None for head in made.heads_):
+    if made.order == "exact" and any(head.n_sub is None for head in made.heads_):
         refuse_file("it lacks the sub-steps of an integrated network.")
     made.calibration_ = made.decision_.sureness
     made._publish(made.heads_, made.decision_)

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import codec
@@ -22,9 +21,6 @@ from ..._base.threads import with_few_threads
 from ...math.decisions import fit_slope
 from ...stimuli.chunks import by_chunks
 from ..base import (
-    CLASS_WEIGHT,
-    COUNT,
-    N_JOBS,
     ClassLabels,
     SeriesClassifier,
     SeriesEstimator,
@@ -33,6 +29,15 @@ from ..base import (
     describe_fitted,
 )
 from ..onnx import Graph, decide, export
+from ..parameters import (
+    CLASS_WEIGHT,
+    COUNT,
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Rules,
+    one_of,
+)
 from ..series import SeriesByLength, read_by_length, read_labels, read_targets, read_weights
 from . import feature_map
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
@@ -43,16 +48,15 @@ from .ridge import DUAL_CASES, HeadFit, fit_head
 class PooledEstimator(SeriesEstimator):
     """A base class for the transformer, the classifier and the regressor."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_scales": [COUNT],
-        "n_oscillators": [COUNT],
-        "n_readouts": [COUNT],
-        "scaling": [StrOptions({"set", "series"})],
-        "class_weight": CLASS_WEIGHT,
-        "engine": [StrOptions({"auto", "numba", "array"})],
-        "random_state": ["random_state"],
+    _rules: ClassVar[Rules] = {
+        "n_scales": (COUNT,),
+        "n_oscillators": (COUNT,),
+        "n_readouts": (COUNT,),
+        "scaling": (one_of("set", "series"),),
+        "engine": (one_of("auto", "numba", "array"),),
+        "random_state": RANDOM_STATE,
         "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
+        "verbose": VERBOSE,
     }
     _takes_any_length: ClassVar[bool] = True
     #: The attribute that a fit sets last.
@@ -304,6 +308,7 @@ class PooledReservoirClassifier(
     True
     """
 
+    _rules: ClassVar[Rules] = {**PooledEstimator._rules, "class_weight": CLASS_WEIGHT}
     slope_: float
     held_out_scores_: np.ndarray | None
 
@@ -360,7 +365,7 @@ class PooledReservoirClassifier(
             given = np.bincount(copy.ravel(), given)
             series, codes, used = series.take(first), codes[first], used[first]
         totals = np.bincount(codes, given)
-        weights = given * class_weights(self, self.classes_, totals)[codes]
+        weights = given * class_weights(self, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]

@@ -11,15 +11,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
 from ..._base import checks as check
 from ..._base import codec
@@ -33,8 +30,23 @@ from ...networks.reservoir import Reservoir
 from ...optimizers.run import optimize
 from ...optimizers.sequences import SequenceProblem
 from ...stimuli.sequences import SequenceTask, check_sequences
-from ..base import COUNT, POSITIVE, Number, Unset, check_constraints
+from ..base import Unset
 from ..onnx import new_graph
+from ..parameters import (
+    COUNT,
+    FLAG,
+    NETWORK,
+    NONE,
+    POSITIVE,
+    RANDOM_STATE,
+    VERBOSE,
+    Checked,
+    Rules,
+    array,
+    one_of,
+    real,
+    whole,
+)
 from .choice import Block, DrivenPairs, Pairs, Setting, choose_ridge, settings
 
 #: Penalty used to solve for the input weights, before "auto" chooses one for the readout.
@@ -44,7 +56,7 @@ _WASHOUT_ERROR = 0.05
 #: Number of steps of a stream to hold in memory at a time.
 _CHUNK = 4096
 AnyNetwork: TypeAlias = Reservoir | EchoStateNetwork
-_FROM_ZERO = Number(Integral, 0, None, closed="left")
+_FROM_ZERO = whole(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +102,7 @@ class Scale:
         return Scale(self.mean[n:], self.deviation[n:])
 
 
-class SequenceEstimator(codec.Saved, BaseEstimator):
+class SequenceEstimator(Checked):
     """A base class that draws a network, solves for input weights and fits the readout.
 
     A subclass sets the class attributes and defines `_judge`. Its ``fit`` sets the scales,
@@ -117,22 +129,25 @@ class SequenceEstimator(codec.Saved, BaseEstimator):
     #: Whether the fitted readout sees the input.
     _sees: bool
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neurons": [COUNT],
-        "input_weights": [StrOptions({"solved", "random"}), "array-like"],
-        "spectral_radius": [POSITIVE],
-        "leak": [Number(Real, 0, 1, closed="right"), None],
-        "input_scale": [Number(Real, 0, 1e6, closed="right")],
-        "bias_scale": [Number(Real, 0, 1e6, closed="both")],
-        "reservoir": [Reservoir, EchoStateNetwork, None],
-        "dt": [POSITIVE],
-        "ridge": [StrOptions({"auto"}), Number(Real, 0, 1e12, closed="right")],
-        "washout": [StrOptions({"auto"}), _FROM_ZERO],
-        "see_input": ["boolean"],
-        "max_iter": [COUNT],
-        "search": [_FROM_ZERO],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+    _rules: ClassVar[Rules] = {
+        "n_neurons": (COUNT,),
+        "input_weights": (
+            one_of("solved", "random"),
+            array("an array (n_neurons, n_channels)", 1, 2),
+        ),
+        "spectral_radius": (POSITIVE,),
+        "leak": (real(0, 1, "(]"), NONE),
+        "input_scale": (real(0, 1e6, "(]"),),
+        "bias_scale": (real(0, 1e6),),
+        "reservoir": (NETWORK, NONE),
+        "dt": (POSITIVE,),
+        "ridge": (one_of("auto"), real(0, 1e12, "(]")),
+        "washout": (one_of("auto"), _FROM_ZERO),
+        "see_input": (FLAG,),
+        "max_iter": (COUNT,),
+        "search": (_FROM_ZERO,),
+        "random_state": RANDOM_STATE,
+        "verbose": VERBOSE,
     }
 
     def __init__(
@@ -169,9 +184,6 @@ class SequenceEstimator(codec.Saved, BaseEstimator):
         self.search = search
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        check_constraints(self)
 
     # Fit
 

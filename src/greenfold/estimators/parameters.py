@@ -1,0 +1,171 @@
+"""Parameters of estimators: what they may be, and which of them have no effect."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Number, Real
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._base import checks as check
+from .._base.codec import Saved
+from ..networks.echo_state import EchoStateNetwork
+from ..networks.reservoir import Network, Reservoir
+
+RandomState: TypeAlias = np.random.RandomState | int | None
+
+
+class ParameterError(ValueError, TypeError):
+    """A parameter out of range or without effect.
+
+    It is a ValueError and a TypeError, as scikit-learn's checks of estimators expect.
+    """
+
+    #: Name of the parameter.
+    name: str = ""
+
+
+class Rule(NamedTuple):
+    """One kind of value that a parameter may have: words for errors, and the test."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
+    #: Returns a sentence for the error about a value, or nothing.
+    advice: Callable[[Any], str] = lambda value: ""
+
+
+Rules: TypeAlias = Mapping[str, tuple[Rule, ...]]
+#: A condition under which parameters have no effect, the reason, and their names.
+Idle: TypeAlias = tuple[bool, str, tuple[str, ...]]
+
+
+def real(low: float, high: float, ends: str = "[]") -> Rule:
+    """Return the rule for real numbers in an interval; booleans are not numbers."""
+
+    def fits(x: Any) -> bool:
+        above = low < x or (ends[0] == "[" and x == low)
+        return above and (x < high or (ends[1] == "]" and x == high))
+
+    wanted = f"a float in the range {ends[0]}{float(low)}, {float(high)}{ends[1]}"
+    return Rule(wanted, lambda x: _is_number(x, Real) and fits(x))
+
+
+def whole(low: int | None, high: int | None = None) -> Rule:
+    """Return the rule for integers from ``low`` to ``high``, or without a limit."""
+    least, most = (-np.inf if low is None else low), (np.inf if high is None else high)
+    left = "(-inf" if low is None else f"[{low}"
+    right = "inf)" if high is None else f"{high}]"
+    return Rule(
+        f"an int in the range {left}, {right}",
+        lambda x: _is_number(x, Integral) and least <= x <= most,
+    )
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def one_of(*options: str) -> Rule:
+    """Return the rule for one of several words."""
+    wanted = f"a str among {{{', '.join(map(repr, options))}}}"
+    return Rule(wanted, lambda x: isinstance(x, str) and x in options)
+
+
+def array(wanted: str, *ndim: int, square: bool = False) -> Rule:
+    """Return the rule for arrays of finite numbers with one of the numbers of axes."""
+
+    def fits(value: Any) -> bool:
+        if value is None or isinstance(value, str | np.ma.MaskedArray):
+            return False
+        try:
+            dense = value.toarray() if hasattr(value, "toarray") else value
+            numbers = np.asarray(dense, dtype=np.float64)
+        except (TypeError, ValueError):
+            return False
+        if numbers.ndim not in ndim or (square and len(set(numbers.shape)) > 1):
+            return False
+        return numbers.size > 0 and bool(np.isfinite(numbers).all())
+
+    return Rule(wanted, fits)
+
+
+NONE = Rule("None", lambda x: x is None)
+FLAG = Rule("a bool", lambda x: isinstance(x, bool | np.bool_))
+#: Sizes whose squares do not overflow.
+POSITIVE = real(1e-100, 1e100)
+NOT_NEGATIVE = real(0, 1e100)
+COUNT = whole(1)
+N_JOBS = (NONE, COUNT, whole(None, -1))
+CLASS_WEIGHT = (
+    NONE,
+    one_of("balanced"),
+    Rule(
+        "a dict of positive weights from 1e-100 to 1e100",
+        lambda x: isinstance(x, dict) and bool(x) and all(map(POSITIVE.fits, x.values())),
+    ),
+)
+RANDOM_STATE = (
+    NONE,
+    whole(0, 2**32 - 1),
+    Rule("a RandomState", lambda x: isinstance(x, np.random.RandomState)),
+)
+VERBOSE = (FLAG, whole(0))
+
+
+def _other_networks(value: Any) -> str:
+    """Return where a network goes that an estimator does not take."""
+    if isinstance(value, EchoStateNetwork):
+        return " greenfold.SequenceRegressor, ReservoirForecaster and optimize accept it."
+    if type(value).__module__.startswith("reservoirpy"):
+        return " greenfold.reservoirpy.solve_sequence and solve_input solve its weights."
+    return ""
+
+
+NETWORK = Rule(
+    "a Reservoir or an EchoStateNetwork",
+    lambda x: isinstance(x, Network),
+    _other_networks,
+)
+RESERVOIR = Rule("a Reservoir", lambda x: isinstance(x, Reservoir), _other_networks)
+
+
+class Checked(Saved, BaseEstimator):
+    """A base class for estimators that check their parameters when they are fitted."""
+
+    _rules: ClassVar[Rules]
+
+    def _idle(self) -> Iterable[Idle]:
+        """Return when parameters have no effect beside the values of others.
+
+        ``random_state``, ``n_jobs`` and ``verbose`` are never among them, because tools
+        such as scikit-learn's ensembles set these on any estimator.
+        """
+        return ()
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that break their rules, or are given but have no effect."""
+        for name, rules in self._rules.items():
+            value = getattr(self, name)
+            if not any(rule.fits(value) for rule in rules):
+                *first, last = (rule.wanted for rule in rules)
+                wanted = f"{', '.join(first)} or {last}" if first else last
+                self._refuse(name, wanted, "".join(rule.advice(value) for rule in rules))
+        signature = inspect.signature(type(self)).parameters
+        for idle, why, names in self._idle():
+            for name in names if idle else ():
+                value, default = getattr(self, name), signature[name].default
+                plain = isinstance(value, str | Number | np.bool_)
+                if value is not default and not (plain and value == default):
+                    self._refuse(name, f"left out {why}")
+
+    def _refuse(self, name: str, wanted: str, advice: str = "") -> NoReturn:
+        """Raise an error for a parameter, in scikit-learn's wording."""
+        got, kind = check.shown(getattr(self, name)), type(self).__name__
+        error = ParameterError(
+            f"The {name!r} parameter of {kind} must be {wanted}. Got {got} instead.{advice}"
+        )
+        error.name = name
+        raise error
