@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from greenfold import SampleStimuli, optimize
+from greenfold import Alternating, Ascent, SampleStimuli, optimize
 from greenfold.math.margins import gaussian_soft_margin
 from greenfold.optimizers.alternating import (
     FixedReadout,
@@ -69,7 +69,7 @@ def test_case_c_solves_the_lagrange_conditions(n_channels, rng):
     """
     unfolding, stimuli = setting(n=4, alpha=0.1, n_channels=n_channels)
     problem = NonlinearProblem(unfolding, stimuli, ETA)
-    best = optimize(unfolding, stimuli, ETA, n_starts=1)
+    best = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1))
     start = best.u.reshape(4, n_channels) + 0.01 * unit(rng, 4, n_channels)
     start /= np.linalg.norm(start)
     u, solved = solve_lagrange(FixedReadout(problem, best.v), start)
@@ -86,7 +86,7 @@ def test_case_c_solves_the_lagrange_conditions(n_channels, rng):
 
 def test_alternation_reports_its_rounds():
     unfolding, stimuli = setting(n=5)
-    found = optimize(unfolding, stimuli, ETA, "alternating", n_starts=2, tol=1e-2, rng=0)
+    found = optimize(unfolding, stimuli, ETA, Alternating(n_starts=2, tol=1e-2), rng=0)
     assert found.method == "alternating"
     assert found.status == "converged"
     assert found.starts.shape == (2,)
@@ -95,5 +95,5 @@ def test_alternation_reports_its_rounds():
     assert (np.diff(values) >= 0).all()
     assert values[-1] == pytest.approx(found.soft_margin)
     assert found.n_iter == len(found.history) - 1
-    short = optimize(unfolding, stimuli, ETA, "alternating", n_starts=1, max_iter=1, rng=0)
+    short = optimize(unfolding, stimuli, ETA, Alternating(n_starts=1, rounds=1), rng=0)
     assert short.status == "max_iterations"

@@ -3,8 +3,18 @@
 import numpy as np
 import pytest
 
-from greenfold import Gain, GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.optimizers import certified as convex
+from greenfold import (
+    Alternating,
+    Ascent,
+    Gain,
+    GaussianStimuli,
+    RandomDraws,
+    Reservoir,
+    SampleStimuli,
+    optimize,
+    unfold,
+)
+from greenfold.optimizers.convex import Search
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
 from greenfold.validity import check_by_simulation
@@ -22,14 +32,14 @@ def test_above_the_linear_optimum_and_above_random(strength, least, seed):
     unfolding, stimuli = setting(strength=strength, seed=seed)
     linear = optimize(unfolding.linear, stimuli, ETA)
     found = optimize(unfolding, stimuli, ETA, rng=0)
-    drawn = optimize(unfolding, stimuli, ETA, "random", n_starts=50, rng=1)
+    drawn = optimize(unfolding, stimuli, ETA, RandomDraws(50), rng=1)
     assert found.soft_margin >= least * linear.soft_margin
     assert found.soft_margin > drawn.starts.max()
 
 
 def test_ascent_ends_where_the_gradient_has_no_tangent_part():
     unfolding, stimuli = setting(strength=0.3)
-    found = optimize(unfolding, stimuli, ETA, tol=1e-13, n_starts=2)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=2, tol=1e-13))
     problem = NonlinearProblem(unfolding, stimuli, ETA)
     _, margin, gradient = problem.evaluate(found.u[:, None])
     tangent = gradient[:, 0] - (gradient[:, 0] @ found.u) * found.u
@@ -46,8 +56,8 @@ def test_ascent_is_at_least_as_good_as_alternation(strength, least):
     """With the same number of starts; to 1 % where classes are told apart well."""
     unfolding, stimuli = setting(strength=strength)
     ours, paper = (
-        optimize(unfolding, stimuli, ETA, method, n_starts=2, max_iter=n, rng=5)
-        for method, n in (("ascent", 300), ("alternating", 12))
+        optimize(unfolding, stimuli, ETA, method, rng=seed)
+        for method, seed in ((Ascent(n_starts=2), None), (Alternating(2, rounds=12), 5))
     )
     assert ours.soft_margin >= least * paper.soft_margin
 
@@ -55,12 +65,12 @@ def test_ascent_is_at_least_as_good_as_alternation(strength, least):
 def test_both_signs_matter():
     """u → −u leaves the linear problem alone; the two signs of the start end apart."""
     unfolding, stimuli = setting(n=12, alpha=0.05, strength=0.4, seed=1)
-    found = optimize(unfolding, stimuli, ETA, n_starts=2)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=2))
     assert len(found.starts) == 2
     assert found.soft_margin == found.starts.max()
     assert abs(found.starts[0] / found.starts[1] - 1) > 1e-4
     linear = LinearProblem(unfolding.linear, stimuli, ETA)
-    start = convex.solve(linear, max_iter=1, tol=1e-4)[0].u
+    start = Search(linear, 1e-4).run()[0].u
     problem = NonlinearProblem(unfolding, stimuli, ETA)
     plus, minus = (problem.best_readout(sign * start)[1].value for sign in (1, -1))
     assert plus != pytest.approx(minus, rel=1e-6)
@@ -73,17 +83,17 @@ def test_reflected_stimuli_have_the_reflected_optimum():
     """x → −x, α → −α, y → −y is a symmetry of the network: κ is the same."""
     unfolding, stimuli = setting(strength=0.4)
     reflected, _ = setting(alpha=-0.02, strength=0.4)
-    one = optimize(unfolding, stimuli, ETA, n_starts=2)
-    other = optimize(reflected, stimuli, ETA, n_starts=2)
+    one = optimize(unfolding, stimuli, ETA, Ascent(n_starts=2))
+    other = optimize(reflected, stimuli, ETA, Ascent(n_starts=2))
     # The ascent ends at gains of 1e-9 per step.
     assert sorted(one.starts) == pytest.approx(sorted(other.starts), rel=1e-6)
 
 
 def test_samples_of_gaussian_classes_come_close_to_the_classes():
     unfolding, stimuli = setting(n=8)
-    whole = optimize(unfolding, stimuli, ETA, n_starts=2)
+    whole = optimize(unfolding, stimuli, ETA, Ascent(n_starts=2))
     samples = SampleStimuli(*stimuli.sample(3000, rng=2), normalize=None)
-    found = optimize(unfolding, samples, ETA, n_starts=2)
+    found = optimize(unfolding, samples, ETA, Ascent(n_starts=2))
     # 6000 draws leave 1/√6000 = 1.3 % in the moments, here times five.
     assert found.soft_margin == pytest.approx(whole.soft_margin, rel=0.065)
     assert kappa_of(unfolding, stimuli, found) == pytest.approx(whole.soft_margin, rel=0.02)
@@ -92,7 +102,7 @@ def test_samples_of_gaussian_classes_come_close_to_the_classes():
 
 def test_two_channels():
     unfolding, stimuli = setting(n_channels=2)
-    found = optimize(unfolding, stimuli, ETA, n_starts=2)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=2))
     assert found.u.shape == (10, 2)
     assert np.linalg.norm(found.u) == pytest.approx(1)
     assert found.soft_margin >= optimize(unfolding.linear, stimuli, ETA).soft_margin
@@ -110,7 +120,7 @@ def test_gain_of_another_slope_equals_rescaled_weights():
             unfold(Reservoir(scale * weights, gain=gain), n_steps=5, dt=0.5, order=1),
             stimuli,
             ETA,
-            n_starts=2,
+            Ascent(n_starts=2),
         )
         for scale, gain in zip((1.0, c), gains, strict=True)
     ]
@@ -132,7 +142,7 @@ def test_tanh_gain_at_order_1(kind):
     if kind == "samples":
         weak = SampleStimuli(*weak.sample(40, rng=0), normalize=None)
     linear = optimize(unfolding.linear, weak, ETA)
-    found = optimize(unfolding, weak, ETA, n_starts=2)
+    found = optimize(unfolding, weak, ETA, Ascent(n_starts=2))
     # An odd gain: u → −u with v → −v changes nothing, so both signs end alike.
     assert found.starts[0] == pytest.approx(found.starts[1], rel=1e-6)
     # States of 0.2: order 1 changes them by some y²/3 = 1 %, and κ by a few times that.
@@ -160,19 +170,19 @@ def test_equal_means_up_to_rounding_are_told_apart_by_their_spread(rng):
     unfolding, _ = setting()
     stimuli = SampleStimuli(X, labels, normalize=None)
     found = optimize(unfolding, stimuli, ETA, rng=0)
-    drawn = optimize(unfolding, stimuli, ETA, "random", n_starts=20, rng=1)
+    drawn = optimize(unfolding, stimuli, ETA, RandomDraws(20), rng=1)
     assert found.soft_margin > drawn.starts.max() > 0
 
 
 def test_limit_of_evaluations_is_told():
     unfolding, stimuli = setting(strength=0.3)
-    found = optimize(unfolding, stimuli, ETA, n_starts=1, max_iter=2)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1, max_evaluations=2))
     assert found.status == "max_iterations"
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
-def test_ascent_keeps_to_its_number_of_evaluations(max_iter):
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_ascent_keeps_to_its_number_of_evaluations(limit):
     unfolding, stimuli = setting(strength=0.3)
-    found = optimize(unfolding, stimuli, ETA, n_starts=1, max_iter=max_iter)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1, max_evaluations=limit))
     assert found.status == "max_iterations"
-    assert found.n_iter == max_iter
+    assert found.n_iter == limit

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from greenfold.optimizers.masks import into_box
 
 from greenfold import (
     Device,
@@ -18,8 +17,10 @@ from greenfold import (
     optimize,
     unfold,
 )
-from greenfold.optimizers import bounds, certified
-from greenfold.optimizers.bounds import Entries, Relaxation, Sectors, Squares, _Linearised
+from greenfold.devices.masks.box import Entries, Squares, into_box
+from greenfold.optimizers import bounds
+from greenfold.optimizers.bounds import Relaxation, Sectors, _Linearised
+from greenfold.optimizers.convex import Search
 from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.regression import LinearRegression
 
@@ -346,9 +347,7 @@ def test_noise_on_the_states_leaves_no_gap(kind, seed, rng):
 def test_the_tree_closes_the_gap_that_larger_noise_leaves(rng):
     unfolding, stimuli = setting(n=12, seed=1)
     problem = LinearProblem(unfolding.maps, stimuli, ETA, np.diag(0.02 * rng.random(12)))
-    alone, closed = (
-        certified.solve(problem, max_iter=300, tol=1e-4, max_nodes=n)[0] for n in (0, 1000)
-    )
+    alone, closed = (Search(problem, 1e-4, max_nodes=n).run()[0] for n in (0, 1000))
     assert (alone.status, closed.status) == ("bounded", "certified")
     assert alone.upper_bound is not None
     assert closed.upper_bound is not None
@@ -372,8 +371,8 @@ def test_noise_that_mixes_readouts_is_proven_by_default():
             P = 0.15**2 / 10 * (root @ root.T)
         stimuli = GaussianStimuli.random(10, strength=1.0, rng=1000 + seed)
         problem = LinearProblem(unfold(reservoir, n_steps=10, dt=1.0).maps, stimuli, ETA, P)
-        alone, _ = certified.solve(problem, max_iter=300, tol=1e-4, max_nodes=0)
-        found, _ = certified.solve(problem, max_iter=300, tol=1e-4)
+        alone, _ = Search(problem, 1e-4, max_nodes=0).run()
+        found, _ = Search(problem, 1e-4).run()
         assert (alone.status, found.status) == ("bounded", "certified")
         ends = [
             ascend(problem, unit(rng, 10, 1), max_iter=200, tol=1e-12) for _ in range(20)

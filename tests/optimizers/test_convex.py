@@ -9,16 +9,19 @@ import pytest
 from scipy.optimize import minimize
 
 from greenfold import (
+    Alternating,
+    Convex,
     GaussianStimuli,
     MeasuredResponse,
+    RandomDraws,
     Reservoir,
     SampleStimuli,
     optimize,
     unfold,
 )
-from greenfold.optimizers import certified as convex
+from greenfold.optimizers import convex
 from greenfold.optimizers.bounds import Relaxation
-from greenfold.optimizers.linear import LinearProblem, ascend
+from greenfold.optimizers.linear import Candidate, LinearProblem, ascend
 
 from ..conftest import interrupt, small, unit
 from .linear_cases import ETA, EVERY, certify, relaxed_optimum, setting
@@ -55,6 +58,11 @@ def brute_force(unfolding, stimuli, rng, n_starts=8, eta=ETA):
         for _ in range(n_starts)
     ]
     return -min(ends)
+
+
+def solve(problem: LinearProblem, max_nodes: int | None = None) -> Candidate:
+    """The best pair, searched as by default."""
+    return convex.Search(problem, 1e-4, max_nodes).run()[0]
 
 
 @pytest.mark.parametrize(("strength", "seed"), [(0.1, 0), (1.0, 1)], ids=["weak", "strong"])
@@ -105,10 +113,8 @@ def test_convex_against_a_dense_grid():
 def test_nothing_rises_above_the_bound(strength, seed, rng):
     unfolding, stimuli = setting(n=6, n_steps=8, strength=strength, seed=seed)
     found = certify(unfolding, stimuli, ETA)
-    alternated = optimize(
-        unfolding, stimuli, ETA, "alternating", n_starts=5, max_iter=30, rng=seed
-    )
-    drawn = optimize(unfolding, stimuli, ETA, "random", n_starts=50, rng=seed)
+    alternated = optimize(unfolding, stimuli, ETA, Alternating(5, rounds=30), rng=seed)
+    drawn = optimize(unfolding, stimuli, ETA, RandomDraws(50), rng=seed)
     highest = max(alternated.starts.max(), drawn.starts.max())
     assert highest <= found.soft_margin * (1 + 1e-9)
     # Nor does any mixture of pairs, which goes above all pairs where the relaxation is
@@ -136,7 +142,7 @@ def test_relaxation_of_rank_two_is_closed_by_the_tree():
     assert found.status == "certified"
     assert found.upper_bound == pytest.approx(pair, rel=1e-4)
     problem = LinearProblem(system.maps, stimuli, ETA)
-    alone, _ = convex.solve(problem, max_iter=300, tol=1e-4, max_nodes=0)
+    alone = solve(problem, max_nodes=0)
     assert alone.status == "bounded"
     # max over t of t a·μ − t² curvature/2, the exact value of the relaxation
     relaxed = (a @ stimuli.mu) ** 2 / curvature / 2
@@ -148,7 +154,7 @@ def test_what_the_relaxation_mixes_is_as_good_as_random_starts_find():
     unfolding = unfold(Reservoir.random(100, rng=0), n_steps=10, dt=1.0)
     stimuli = GaussianStimuli.random(10, rng=100)
     problem, rng = LinearProblem(unfolding.maps, stimuli, ETA), np.random.default_rng(0)
-    found, _ = convex.solve(problem, max_iter=300, tol=1e-4, max_nodes=0)
+    found = solve(problem, max_nodes=0)
     options = {"max_iter": 500, "tol": 1e-14}
     ends = [ascend(problem, unit(rng, 100, 1), **options).margin.value for _ in range(4)]
     assert found.status == "bounded"
@@ -229,9 +235,7 @@ def test_an_enormous_eta_is_not_certified_by_rounding():
     """κ falls as 1/η; where its bound is lost in rounding, the gap says so."""
     unfolding, stimuli = setting(n=12, n_steps=6)
     small, large = (
-        convex.solve(
-            LinearProblem(unfolding.maps, stimuli, eta), max_iter=300, tol=1e-4, max_nodes=1
-        )[0]
+        solve(LinearProblem(unfolding.maps, stimuli, eta), max_nodes=1)
         for eta in (1e6, 1e12)
     )
     assert small.status == "certified"
@@ -279,7 +283,7 @@ def test_small_class_means_are_not_taken_for_none(strength):
 def test_a_pair_that_reaches_the_bound_is_found(seed, strength):
     """0.02 to 0.4 % above where the ascent from the leading pair of G(μ) ends."""
     problem = drawn_problem(20, strength, seed)
-    found, _ = convex.solve(problem, max_iter=300, tol=1e-4)
+    found = solve(problem)
     assert found.status == "certified"
     alone = ascend(
         problem, problem.best_atom(problem.stimuli.mu)[1], max_iter=500, tol=1e-14
@@ -292,7 +296,7 @@ def test_a_pair_that_reaches_the_bound_is_found(seed, strength):
 @pytest.mark.slow
 def test_a_better_pair_in_a_closed_node_is_found():
     """One start per node ended 5.3e-5 below the best of 300 ascents, 0.00154854620732."""
-    found, _ = convex.solve(drawn_problem(50, 0.19, 114), max_iter=300, tol=1e-4)
+    found = solve(drawn_problem(50, 0.19, 114))
     assert found.status == "certified"
     assert found.margin.value > 0.00154854620732 * (1 - 1e-6)
 
@@ -324,10 +328,9 @@ WEAK = [(20, 0.19, 1), (12, 0.19, 2)]
 )
 def test_the_tree_closes_what_the_relaxation_leaves_open(n, strength, seed, rng):
     problem = drawn_problem(n, strength, seed)
-    limits: Any = {"max_iter": 300, "tol": 1e-4}
-    before, _ = convex.solve(problem, **limits, max_nodes=0)
+    before = solve(problem, max_nodes=0)
     assert before.status == "bounded"
-    search = convex.Search(problem, **limits, max_nodes=1000)
+    search = convex.Search(problem, 1e-4, max_nodes=1000)
     found, _ = search.run()
     assert found.status == "certified"
     assert search.n_nodes > 0
@@ -342,7 +345,7 @@ def test_the_tree_closes_what_the_relaxation_leaves_open(n, strength, seed, rng)
 def test_a_wider_tolerance_costs_less_and_holds():
     """At 1e-3 the ascent ends early: κ within that of the best, and below the bound."""
     unfolding, stimuli = setting(n=20, n_steps=10)
-    close, rough = (certify(unfolding, stimuli, ETA, tol=tol) for tol in (1e-4, 1e-3))
+    close, rough = (certify(unfolding, stimuli, ETA, Convex(gap)) for gap in (1e-4, 1e-3))
     assert len(rough.history) < len(close.history)
     assert (1 - 1e-3) * close.upper_bound <= rough.soft_margin < close.soft_margin
     assert rough.gap <= 1e-3
@@ -375,7 +378,7 @@ def test_exact_is_a_method_and_the_same_from_call_to_call():
 
 @cache
 def uninterrupted() -> Any:
-    return convex.solve(drawn_problem(*OPEN[1]), max_iter=300, tol=1e-4)[0]
+    return solve(drawn_problem(*OPEN[1]))
 
 
 @pytest.mark.parametrize(
@@ -394,7 +397,7 @@ def test_interrupt_keeps_the_best_pair_and_a_bound(owner, name, after, monkeypat
     """In the ascents, in the descent of the bound, and in the tree."""
     problem, whole = drawn_problem(*OPEN[1]), uninterrupted()
     calls = interrupt(monkeypatch, owner, name, after)
-    found, _ = convex.solve(problem, max_iter=300, tol=1e-4)
+    found = solve(problem)
     assert found.status == "interrupted"
     assert len(calls) == after + 1
     assert found.upper_bound is not None
@@ -419,6 +422,6 @@ def test_interrupt_inside_an_ascent_keeps_what_it_had(monkeypatch):
         return original(*arguments, **options)
 
     monkeypatch.setattr(convex, "ascend", ascending)
-    found, _ = convex.solve(problem, max_iter=300, tol=1e-4)
+    found = solve(problem)
     assert found.status == "interrupted"
     assert len(ascents) == 2

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Alternating,
     GaussianStimuli,
+    RandomDraws,
     Reservoir,
     ReservoirClassifier,
     SampleStimuli,
@@ -54,8 +56,8 @@ def test_a_chain_keeps_the_best_of_what_was_tried(weight, n, beats):
     best = optimize(unfolding, stimuli)
     for e in np.eye(n)[::7]:
         assert best.soft_margin >= optimize(unfolding, stimuli, u=e).soft_margin
-    drawn = optimize(unfolding, stimuli, method="random", n_starts=10, rng=1)
-    turned = optimize(unfolding, stimuli, method="alternating", n_starts=1, rng=1)
+    drawn = optimize(unfolding, stimuli, method=RandomDraws(10), rng=1)
+    turned = optimize(unfolding, stimuli, method=Alternating(n_starts=1), rng=1)
     assert best.soft_margin >= drawn.soft_margin
     assert best.upper_bound is not None
     assert max(drawn.soft_margin, turned.soft_margin) <= best.upper_bound
@@ -137,10 +139,8 @@ def compare(number):
     best = optimize(unfolding, stimuli)
     assert best.growth is not None
     assert best.upper_bound is not None
-    drawn = optimize(unfolding, stimuli, method="random", n_starts=20, rng=number)
-    turned = optimize(
-        unfolding, stimuli, method="alternating", n_starts=2, rng=number, max_iter=100
-    )
+    drawn = optimize(unfolding, stimuli, method=RandomDraws(20), rng=number)
+    turned = optimize(unfolding, stimuli, method=Alternating(2, rounds=100), rng=number)
     rounding = 1e-9 * abs(best.soft_margin)
     assert best.soft_margin >= drawn.starts.max() - rounding
     assert best.upper_bound >= max(drawn.starts.max(), turned.starts.max()) - rounding

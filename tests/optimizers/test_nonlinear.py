@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from greenfold import SampleStimuli, optimize
+from greenfold import Ascent, SampleStimuli, optimize
 from greenfold.math.margins import gaussian_soft_margin
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
@@ -31,7 +31,7 @@ def kappa(unfolding, stimuli, u, v, eta=ETA):
 
 def test_value_is_that_of_the_green_tensors():
     unfolding, stimuli = setting(n=5, alpha=0.1)
-    found = optimize(unfolding, stimuli, ETA, n_starts=1)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1))
     expected = kappa(unfolding, stimuli, found.u, found.v)
     # Rounding of sums of 5³ · 5² terms.
     assert found.soft_margin == pytest.approx(expected, rel=1e-10)
@@ -79,4 +79,4 @@ def test_readout_and_margin_belong_together(rng):
 def test_overflow_of_the_moments_is_one_sentence():
     unfolding, stimuli = setting(alpha=1e200)
     with pytest.raises(OverflowError, match="lower the non-linearity"):
-        optimize(unfolding, stimuli, ETA, n_starts=1)
+        optimize(unfolding, stimuli, ETA, Ascent(n_starts=1))

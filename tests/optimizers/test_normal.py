@@ -22,8 +22,9 @@ from greenfold import (
 )
 from greenfold.devices.noise import state_covariance
 from greenfold.math.covariances import Factored
-from greenfold.optimizers import certified, normal
+from greenfold.optimizers import normal
 from greenfold.optimizers.bounds import Relaxation
+from greenfold.optimizers.convex import Search
 from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.regression import LinearRegression
 from greenfold.stimuli.base import Stimuli
@@ -77,7 +78,7 @@ def judge(system, stimuli, gap=1e-9, ascents=4, bound=None):
         other = ascend(linear, start, max_iter=300, tol=1e-13)
         assert other.margin.value <= best.upper_bound + 1e-12 * abs(best.upper_bound)
     if bound is not None:
-        other, _ = certified.solve(linear, max_iter=300, tol=bound)
+        other, _ = Search(linear, bound).run()
         assert other.upper_bound == pytest.approx(best.upper_bound, rel=bound)
     return best
 

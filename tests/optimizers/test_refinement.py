@@ -5,9 +5,16 @@ import io
 import numpy as np
 import pytest
 
-from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, load, optimize
+from greenfold import (
+    Ascent,
+    Dynamics,
+    Gain,
+    GaussianStimuli,
+    SampleStimuli,
+    load,
+    optimize,
+)
 from greenfold._base import progress as _progress
-from greenfold.optimizers import nonlinear as refinement
 from greenfold.optimizers.linear import ascend
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
@@ -29,7 +36,7 @@ def dynamics(gain, tol=1e-6, n=8):
 )
 def test_a_plain_ascent_finds_nothing_above(gain, labelled):
     system = dynamics(gain)
-    found = optimize(system, labelled, n_starts=2)
+    found = optimize(system, labelled, method=Ascent(n_starts=2))
     u = found.u[:, None]
     problem = NonlinearProblem(system, labelled, 10.0)
     # κ is that of the full tolerance, whatever the ascent was integrated with.
@@ -45,11 +52,12 @@ def test_a_plain_ascent_finds_nothing_above(gain, labelled):
     assert found.step_error <= 1e-6
 
 
-def test_fewer_series_first(labelled, monkeypatch):
+def test_fewer_series_first(labelled):
+    """Each series forty times is the same problem, which begins with 2000 of them."""
     system = dynamics(Gain.biased_tanh(0.5))
-    whole = optimize(system, labelled, n_starts=2)
-    monkeypatch.setattr(refinement, "_ROUGH_SERIES", 20)
-    found = optimize(system, labelled, n_starts=2, tol=1e-7)
+    X, labels = np.tile(labelled.series, (40, 1, 1)), np.tile(labelled.signs, 40)
+    many, two = SampleStimuli(X, labels, normalize=None), Ascent(n_starts=2, tol=1e-7)
+    whole, found = (optimize(system, one, method=two) for one in (labelled, many))
     assert found.soft_margin == pytest.approx(whole.soft_margin, rel=1e-4)
 
 
@@ -91,7 +99,8 @@ def test_interrupt_gives_the_best_so_far(labelled, monkeypatch, at):
 
 def test_what_was_measured_is_saved(tmp_path):
     stimuli = GaussianStimuli.random(4, strength=0.5, n_draws=50, rng=1)
-    best = optimize(dynamics(Gain.tanh(), tol=1e-3), stimuli, n_starts=1, max_iter=3)
+    short = Ascent(n_starts=1, max_evaluations=3)
+    best = optimize(dynamics(Gain.tanh(), tol=1e-3), stimuli, method=short)
     best.save(tmp_path / "best.greenfold")
     again = load(tmp_path / "best.greenfold")
     for name in ("fresh_margin", "fresh_error", "step_error"):

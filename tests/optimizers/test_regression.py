@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Ascent,
+    Convex,
     Device,
     Dynamics,
     EchoStateNetwork,
@@ -30,7 +32,7 @@ from ..conftest import slope, small, unit
 def test_the_bound_is_tight_on_memory(n_neurons, delays):
     network = unfold(Reservoir.random(n_neurons, tau=2.0, rng=1), n_steps=60, dt=0.5)
     task = RegressionTask.memory(list(delays), 60, ridge=0.01)
-    best = optimize(network, task, tol=1e-3, rng=0)
+    best = optimize(network, task, method=Convex(1e-3), rng=0)
     assert best.gap is not None
     assert best.gap <= 1e-3
     assert best.status == "certified"
@@ -150,9 +152,8 @@ def test_a_non_linear_network_learns_what_a_linear_one_cannot(rng):
     task = RegressionTask.from_cases(X, y, ridge=1e-4)
     reservoir = Reservoir(small(n=8).weights, gain=Gain.quadratic(0.2))
     plain = optimize(unfold(reservoir, n_steps=5, dt=0.5), task, rng=0)
-    curved = optimize(
-        unfold(reservoir, n_steps=5, dt=0.5, order=1), task, n_starts=2, rng=0
-    )
+    expanded = unfold(reservoir, n_steps=5, dt=0.5, order=1)
+    curved = optimize(expanded, task, method=Ascent(n_starts=2), rng=0)
     assert plain.r2[0] < 0.1
     assert curved.r2[0] > 0.3
     assert curved.upper_bound is None
@@ -167,9 +168,10 @@ def test_an_echo_state_network_run_for_real(rng, bias):
     y = X[:, -1] + 0.5 * X[:, -2] ** 2
     task = RegressionTask.from_cases(X, y, ridge=1e-3)
     system = Dynamics(network, n_steps=6)
-    best = optimize(system, task, n_starts=2, max_iter=40, rng=0)
+    best = optimize(system, task, method=Ascent(2, max_evaluations=40), rng=0)
     assert len(best.starts) == 2
-    assert len(optimize(system, task, n_starts=1, max_iter=5, rng=0).starts) == 1
+    short = Ascent(1, max_evaluations=5)
+    assert len(optimize(system, task, method=short, rng=0).starts) == 1
     Y = np.tile(network.rest, (200, 1))
     for step in X.T:
         inner = Y @ network.weights.T + np.outer(step, best.u) + bias
