@@ -54,7 +54,7 @@ def _cases(X: NDArray[Any]) -> NDArray[np.float64]:
     return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
 
 
-def _check_numbers(X: Any, *, empty: bool = True) -> None:
+def _check_numbers(X: NDArray[Any] | OpenedSeries, *, empty: bool = True) -> None:
     wrong = len(X.shape) not in (2, 3) or X.dtype.kind not in "fiu"
     wanted = "numbers of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)."
     has = f"holds series of shape {X.shape} and type {X.dtype}: they must be {wanted}"
@@ -165,7 +165,7 @@ class OpenedSeries:
         """Number of axes."""
         return len(self.shape)
 
-    def __getitem__(self, rows: Any) -> NDArray[Any]:
+    def __getitem__(self, rows: slice | NDArray[Any]) -> NDArray[Any]:
         """Return the series of a slice, as an array in memory."""
         try:
             return np.asarray(self._source[rows])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._base import checks as check
 
@@ -15,7 +15,7 @@ Seed = np.random.Generator | int | None
 
 
 def memory_task(
-    n_samples: int, delays: Any = 10, rng: Seed = None
+    n_samples: int, delays: ArrayLike = 10, rng: Seed = None
 ) -> tuple[Floats, Floats]:
     """Draw **synthetic** white input, and as targets the same input some steps ago.
 
@@ -200,16 +200,16 @@ def synthetic_heartbeats(
     return X, np.where(ectopic, -1, 1).astype(np.int64)
 
 
-def _beats(waves: Any, n_cases: int, time: Floats, rng: np.random.Generator) -> Floats:
-    """Return sums of bumps that vary from beat to beat, shape (n_cases, n_steps)."""
+def _beats(waves: ArrayLike, n: int, time: Floats, rng: np.random.Generator) -> Floats:
+    """Return sums of bumps that vary from beat to beat, shape (n, n_steps)."""
     heights, centres, widths = np.array(waves).T
-    shape = (n_cases, len(heights))
+    shape = (n, len(heights))
     heights = heights * (1.0 + _HEIGHT_SPREAD * rng.standard_normal(shape))
     centres = centres + _CENTRE_SPREAD * rng.standard_normal(shape)
-    centres = centres + _BEAT_SHIFT * rng.standard_normal((n_cases, 1))
+    centres = centres + _BEAT_SHIFT * rng.standard_normal((n, 1))
     # Log-normal, so that no width is ever zero or negative.
     widths = widths * np.exp(_WIDTH_SPREAD * rng.standard_normal(shape))
-    X = np.zeros((n_cases, len(time)))
+    X = np.zeros((n, len(time)))
     for wave in zip(heights.T, centres.T, widths.T, strict=True):
         height, centre, width = (one[:, np.newaxis] for one in wave)
         X += height * np.exp(-0.5 * ((time - centre) / width) ** 2)
