@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
-from ..systems import LinearSystem, ResponseSum, System
+from ..systems import LinearSystem, ResponseSum, Sized, System
 from .masks import Mask
 from .noise import covariance
 
@@ -191,15 +191,63 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
     return array
 
 
-class Restricted(LinearSystem, System):
+class _Part:
+    """Some inputs and outputs of a system; None means all of them."""
+
+    def __init__(
+        self, whole: Sized, inputs: np.ndarray | None, outputs: np.ndarray | None
+    ) -> None:
+        self._whole, self.n_steps = whole, whole.n_steps
+        self.inputs = np.arange(whole.n_inputs) if inputs is None else inputs
+        self.outputs = np.arange(whole.n_outputs) if outputs is None else outputs
+        self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
+
+    def whole_input(self, u: np.ndarray) -> np.ndarray:
+        """Extend an input projection with zeros for the inputs that are not driven."""
+        made = np.zeros((self._whole.n_inputs, *np.shape(u)[1:]))
+        made[self.inputs] = u
+        return made
+
+    def whole_readout(self, v: np.ndarray) -> np.ndarray:
+        """Extend a readout with zeros for the outputs that are not read."""
+        made = np.zeros((self._whole.n_outputs, *np.shape(v)[1:]))
+        made[self.outputs] = v
+        return made
+
+
+class _RestrictedMaps(_Part, LinearSystem):
+    """The maps of a system restricted to some inputs and outputs."""
+
+    def __init__(
+        self, system: LinearSystem, inputs: np.ndarray | None, outputs: np.ndarray | None
+    ) -> None:
+        super().__init__(system, inputs, outputs)
+        self.system = system
+
+    def input_response(self, u: np.ndarray) -> np.ndarray:
+        """Return the response Rᵤ of the outputs that are read."""
+        return self.system.input_response(self.whole_input(u))[:, self.outputs]
+
+    def readout_response(self, v: np.ndarray) -> np.ndarray:
+        """Return the response L_v to the inputs that are driven."""
+        return self.system.readout_response(self.whole_readout(v))[:, self.inputs]
+
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
+        """Return the response sum G(d) of driven inputs and read outputs."""
+        return _RestrictedSum(self, self.system.response_sum(d), len(d))
+
+
+class Restricted(_Part, System):
     """A system restricted to some inputs and outputs; None means all of them."""
 
-    def __init__(self, system: Any, inputs: Any = None, outputs: Any = None) -> None:
-        self.system: Any = system
-        self.inputs = np.arange(system.n_inputs) if inputs is None else inputs
-        self.outputs = np.arange(system.n_outputs) if outputs is None else outputs
-        self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
-        self.n_steps: int = system.n_steps
+    def __init__(
+        self,
+        system: System,
+        inputs: np.ndarray | None = None,
+        outputs: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(system, inputs, outputs)
+        self.system = system
 
     @property
     def is_linear(self) -> bool:
@@ -214,39 +262,15 @@ class Restricted(LinearSystem, System):
     @property
     def maps(self) -> LinearSystem:
         """The linear system on the subset."""
-        return Restricted(self.system.maps, self.inputs, self.outputs)
+        return _RestrictedMaps(self.system.maps, self.inputs, self.outputs)
 
-    def whole_input(self, u: np.ndarray) -> np.ndarray:
-        """Extend an input projection with zeros for the inputs that are not driven."""
-        made = np.zeros((self.system.n_inputs, *np.shape(u)[1:]))
-        made[self.inputs] = u
-        return made
-
-    def whole_readout(self, v: np.ndarray) -> np.ndarray:
-        """Extend a readout with zeros for the outputs that are not read."""
-        made = np.zeros((self.system.n_outputs, *np.shape(v)[1:]))
-        made[self.outputs] = v
-        return made
-
-    def own_input(self, u: Any, n_channels: int) -> np.ndarray:
+    def own_input(self, u: ArrayLike, n_channels: int) -> np.ndarray:
         """Restrict a u of the whole system to the driven inputs."""
         projection = check.input_projection(u, self.system.n_inputs, n_channels)
         outside = np.delete(projection, self.inputs, axis=0)
         why = "`u` drives inputs that `inputs` leaves out; set them to zero."
         check.require(not outside.any(), why)
         return projection[self.inputs]
-
-    def input_response(self, u: Any) -> np.ndarray:
-        """Return the response Rᵤ of the outputs that are read."""
-        return self.system.input_response(self.whole_input(u))[:, self.outputs]
-
-    def readout_response(self, v: Any) -> np.ndarray:
-        """Return the response L_v to the inputs that are driven."""
-        return self.system.readout_response(self.whole_readout(v))[:, self.inputs]
-
-    def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """Return the response sum G(d) of driven inputs and read outputs."""
-        return _RestrictedSum(self, self.system.response_sum(d), len(d))
 
     def states(self, X: Any, u: Any) -> Any:
         """Return the states of the outputs that are read."""
@@ -266,7 +290,7 @@ class Restricted(LinearSystem, System):
 class _RestrictedSum:
     """A `ResponseSum` of the driven inputs and the read outputs."""
 
-    part: Restricted
+    part: _Part
     whole: ResponseSum
     n_channels: int
 

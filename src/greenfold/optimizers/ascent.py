@@ -19,6 +19,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.progress import Bar, display, is_part
 from ..dynamics.dynamics import Dynamics
+from ..stimuli.chunks import Chunks
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from ..unfolding.unfolding import Unfolding
@@ -93,8 +94,8 @@ class Ascent(Method, name="ascent"):
     def solve(self, run: Run) -> Projections:
         """Ascend from the linear optimum, its negative, and random projections."""
         chunks = getattr(run.stimuli, "_chunks", None)
-        on_host = chunks is not None and isinstance(chunks.series[0], np.ndarray)
-        if on_host and chunks.in_memory and not is_part():
+        here = isinstance(chunks, Chunks) and chunks.in_memory
+        if here and isinstance(chunks.series[0], np.ndarray) and not is_part():
             size = run.stimuli.n_series, run.stimuli.n_channels
             foretell(run.system, *size, stacklevel=6)
         if not isinstance(run.system, Dynamics):

@@ -21,7 +21,9 @@ def quantise_readout(
     readout.
     """
     reach = 2 ** (bits - 1) - 1
-    levels = np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
+    levels: np.ndarray = np.array([-1.0, 1.0])
+    if bits > 1:
+        levels = np.arange(-reach, reach + 1.0)
     u, best = found.u, None
     for _ in range(1 if keep_u else _ROUNDS):
         b, Q = problem.readout_terms(u)

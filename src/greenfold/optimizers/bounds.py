@@ -350,7 +350,8 @@ class _CentralPath:
         self.parts, self._is_free, self.n_free = parts, is_free, is_free * len(parts)
         n_outputs, self._n = parts[0].constant.shape
         self.ends = np.cumsum([len(one.slopes) for one in parts] + [self.n_free])
-        self._sectors, made, prices = None, [np.zeros((0, self._n, self._n))], []
+        self._sectors: Sectors | None = None
+        made, prices = [np.zeros((0, self._n, self._n))], list[float]()
         for one in constraints:
             if isinstance(one, Sectors):
                 self._sectors = one
@@ -424,7 +425,9 @@ class _CentralPath:
         if (x[self.is_positive] <= 0).any():
             return None
         A, G, R = self._blocks(x)
-        C, log_det, W, WG = _shifted(-R, x[-1]), 0.0, [], []
+        C, log_det = np.asarray(_shifted(-R, x[-1])), 0.0
+        W: list[np.ndarray] = []
+        WG: list[np.ndarray] = []
         try:
             for one, response in zip(A, G, strict=True):
                 if one.ndim:
@@ -472,7 +475,7 @@ class _CentralPath:
         for j, one in enumerate(self.parts):
             W, k = found.W[j], found.WG[j] @ L
             own = list(range(starts[j], starts[j + 1]))
-            e, Q = [_apply(W, one.slopes @ L)], []
+            e, Q = [_apply(W, one.slopes @ L)], list[np.ndarray]()
             half = k.T @ e[0]
             T[own] = half + half.transpose(0, 2, 1)
             if self._is_free:
@@ -788,7 +791,8 @@ class Relaxation:
         if rank > 1:
             # The optimum mixes the leading two much like the relaxation, with either sign.
             sizes = np.sqrt(self.shares[:rank])
-            angles = np.outer([1, -1], np.arctan2(sizes[1], sizes[0]) * _ANGLES).ravel()
+            angle = float(np.arctan2(sizes[1], sizes[0]))
+            angles = np.concatenate([angle * _ANGLES, -angle * _ANGLES])
             planar = np.zeros((len(angles), rank))
             planar[:, 0], planar[:, 1] = np.cos(angles), np.sin(angles)
             mixtures += [planar, rng.standard_normal((_MIXTURES, rank)) * sizes]
@@ -854,7 +858,7 @@ class Relaxation:
         damped = linearised.damped(t, linearised.drive(vectors))
         root = np.sqrt(share)
         B = linearised.responses.as_projection(vectors) * root
-        by_kernel = []
+        by_kernel: list[np.ndarray] = []
         for part, spread, states in zip(
             self.parts, linearised.spreads, damped, strict=True
         ):

@@ -353,11 +353,13 @@ class Search:
 
     def _tree(self, max_nodes: int) -> Iterator[float]:
         """Run branch and bound; yield the gap after each round."""
-        from joblib import Parallel, delayed, effective_n_jobs
+        import joblib as untyped  # pyright: ignore[reportMissingTypeStubs]
+
+        joblib: Any = untyped
 
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
-        workers, width = Parallel(), effective_n_jobs()
+        workers, width = joblib.Parallel(), int(joblib.effective_n_jobs())
         # If rounding disturbs Newton's method, it takes many steps per node.
         left = _STEPS * max_nodes
         while (
@@ -367,7 +369,7 @@ class Search:
             cut = [(node, one) for _, _, node in taken for one in _sectors(node)]
             if not cut:  # only rounding is left
                 return
-            tasks = [delayed(_lowered)(node, one, self._goal) for node, one in cut]
+            tasks = [joblib.delayed(_lowered)(node, one, self._goal) for node, one in cut]
             made = cast("list[Relaxation]", workers(tasks))
             self.n_nodes += len(made)
             left -= sum(node.n_steps for node in made)
@@ -390,7 +392,7 @@ def _sectors(node: Relaxation) -> list[Sectors]:
     q, p = vectors.T
     edge = _EDGE * np.arctan2(*np.sqrt(np.maximum(shares, 0.0)))
     edges = [-edge, edge, np.pi / 2, np.pi - edge]
-    found = []
+    found: list[Sectors] = []
     for low, high in pairwise(edges):
         # Scale x and y so that the largest eigenvalue of sym(x yᵀ) is one.
         size = np.sin((high - low) / 2)
@@ -439,7 +441,7 @@ def bound_near(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
     multiples = {0.0, 1.0}
     if margin.variance > 0:
         multiples.add(min(1.0, max(0.0, margin.separation / (2 * margin.variance))))
-    bounds = []
+    bounds: list[float] = []
     for factor in multiples:
         a = factor * kernel
         curved = 0.5 * problem.eta * float(a @ (problem.stimuli.psi @ a))

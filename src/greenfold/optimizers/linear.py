@@ -306,7 +306,7 @@ class Candidate(Outcome):
     v: np.ndarray
     margin: SoftMargin
     status: str
-    history: list[tuple[float, float]] = field(default_factory=list)
+    history: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     upper_bound: float | None = None
 
 
@@ -407,13 +407,15 @@ class Responses:
 
     def __init__(self, sums: Iterable[ResponseSum], n_channels: int, n_inputs: int) -> None:
         self._sums: list[ResponseSum] = []
-        self._shape, self._matrices, made = (n_channels, n_inputs), None, []
+        self._shape, made = (n_channels, n_inputs), list[np.ndarray | None]()
+        self._matrices: np.ndarray | None = None
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
             for one in sums:
                 self._sums.append(one)
                 made.append(one.matrix())
-        if not any(one is None for one in made):
-            self._matrices = np.array(made) if len(made) > 1 else np.asarray(made[0])[None]
+        formed = [one for one in made if one is not None]
+        if len(formed) == len(made):
+            self._matrices = np.array(formed) if len(made) > 1 else formed[0][None]
         if self._matrices is not None and not np.isfinite(self._matrices).all():
             problem = "the response of this network to a pulse exceeds the range of floats"
             advice = "read it earlier, or scale the weights down"

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -125,7 +126,8 @@ def solve_regression(
     basis, sizes = root(task.covariance)
     mean = 2 * task.cross.reshape(-1, task.n_steps)
     # Each target has its own variables in the dual.
-    each = np.kron(np.eye(n_targets), np.sqrt(2) * sizes * basis).reshape(*mean.shape, -1)
+    own: Any = np.kron(np.eye(n_targets), np.sqrt(2) * sizes * basis)
+    each: np.ndarray = own.reshape(*mean.shape, -1)
     free, curvature = np.zeros(modes.responses.shape[1]), 1 / (2 * task.ridge)
     dual = _Dual(_as_pairs(modes), mean, each, free, slope=0.0, curvature=curvature)
     *_, (found, bound) = _improved(dual)
@@ -151,7 +153,8 @@ def _modes(system: LinearSystem) -> NormalModes | None:
 
 def _as_pairs(modes: NormalModes) -> np.ndarray:
     """Return γ as pairs of real numbers, (n_steps, n_blocks, 2)."""
-    return modes.responses.view(np.float64).reshape(*modes.responses.shape, 2)
+    viewed: Any = modes.responses.view(np.float64)
+    return viewed.reshape(*modes.responses.shape, 2)
 
 
 def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
@@ -188,7 +191,7 @@ def _unit_pair(
         in_u[last] = max(0.0, 1 - in_u.sum())
     else:
         last = int(np.argmin(sizes))
-        p, others = sizes[last], np.delete(np.arange(n_blocks), last)
+        p, others = sizes[last], np.delete(np.arange(n_blocks), [last])
         r = float(sizes[others].sum())
         share = sizes[others] / r if r > 0 else np.eye(1, n_blocks - 1)[0]
         # x = |u_last|² solves p²/x + r²/(1 − x) = 1; a root exists because p + r ≤ 1.
@@ -408,7 +411,8 @@ class _Barrier:
             unit = 1 / np.sqrt(np.diag(H))
             H *= unit[:, None] * unit
             H[np.diag_indices(size)] += _RIDGE
-            step = -unit * cho_solve(cho_factor(H), unit * gradient)
+            solved: Any = cho_solve(cho_factor(H), unit * gradient)
+            step: np.ndarray = -unit * solved
             decrement = -float(gradient @ step)
             start, length = np.append(at.c, [at.e, at.f]), 2.0
             ahead, height = at, self._height(at, tau)
@@ -416,8 +420,8 @@ class _Barrier:
             # may lie so near the boundary that many small steps would follow.
             while length > 1e-10:
                 length /= 2
-                *c, e, f = start + length * step
-                there = _Point(np.array(c), float(e), float(f))
+                moved = start + length * step
+                there = _Point(moved[:-2], float(moved[-2]), float(moved[-1]))
                 if (lower := self._height(there, tau)) < height:
                     ahead, height = there, lower
                 elif ahead is not at:

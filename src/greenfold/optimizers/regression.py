@@ -211,7 +211,7 @@ def certify_regression(
             return _described(problem, found, [], started)
     _, leading, _ = problem.leading(np.zeros_like(task.cross))
     starts = [leading, *_random(leading.shape, rng, _STARTS - 1)]
-    best, values, bound = None, [], np.inf
+    best, values, bound = None, list[float](), np.inf
     relaxation = problem.relaxation
     wanted = relaxation.closer(gap) if certify else gap
 
@@ -270,7 +270,7 @@ def ascend_regression(
         if not np.isclose(*both, rtol=1e-10, atol=0):
             starts.append(-leading)
     starts += _random(leading.shape, rng, n_starts - len(starts))
-    tol, best, values = tol or _CONVERGED, None, []
+    tol, best, values = tol or _CONVERGED, None, list[float]()
     for start in starts:
         found = ascend(problem, start, max_iter=max_evaluations, tol=tol)
         values.append(found.margin.value)

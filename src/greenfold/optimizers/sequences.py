@@ -175,7 +175,7 @@ def solve_sequences(
         wanted = "be Ascent for a SequenceTask whose readout is not linear in the input"
         check.instance(method, Ascent, "method", wanted)
         assert isinstance(method, Ascent)
-        found = []
+        found: list[Candidate] = []
         for _ in range(method.n_starts or 1):
             drawn = rng.standard_normal((system.n_inputs, task.n_channels))
             start = drawn / np.linalg.norm(drawn)
