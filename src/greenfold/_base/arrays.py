@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import array_api_compat as compat
 import numpy as np
@@ -17,8 +17,8 @@ BATCH_BYTES = 128 * 2**20
 _DEVICE_SHARE = 0.5
 
 
-class Array(Protocol):
-    """An array of any library, such as NumPy, PyTorch or CuPy, with its operators."""
+class Sliced(Protocol):
+    """Numbers that can be read slice by slice, such as a data set in a file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -26,8 +26,13 @@ class Array(Protocol):
     def ndim(self) -> int: ...
     @property
     def dtype(self) -> Any: ...
-    def reshape(self, *shape: Any) -> Any: ...
     def __getitem__(self, key: Any, /) -> Any: ...
+
+
+class Array(Sliced, Protocol):
+    """An array of any library, such as NumPy, PyTorch or CuPy, with its operators."""
+
+    def reshape(self, *shape: Any) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __neg__(self) -> Any: ...
     def __add__(self, other: Any, /) -> Any: ...
@@ -50,12 +55,12 @@ def is_array(value: object) -> bool:
     return compat.is_array_api_obj(value)
 
 
-def is_dask(value: object) -> bool:
+def is_dask(value: object) -> TypeGuard[Any]:
     """Return whether ``value`` looks like a dask array; dask need not be installed."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
-def is_sliced(value: object) -> bool:
+def is_sliced(value: object) -> TypeGuard[Sliced]:
     """Return whether ``value`` is read slice by slice, like an HDF5 data set."""
     # pandas tables and sparse arrays are in memory; the estimators refuse them themselves.
     if isinstance(value, np.ndarray | list | tuple) or is_array(value):

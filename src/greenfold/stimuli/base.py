@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import like, to_host
+from .._base.arrays import Array, like, to_host
 from .._base.printing import Shown
+from ..math.covariances import Symmetric
 from ..math.margins import SoftMargin
 from ..systems import LinearSystem, System
 from .design import Design, Moments
+
+#: "balanced", or one weight per label.
+ClassWeight: TypeAlias = str | dict[Any, float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,7 @@ class Series:
 
     values: np.ndarray
     present: np.ndarray | None = None
-    place: Any = None
+    place: Array | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -43,7 +48,7 @@ class Series:
         """Number of steps K of the longest series."""
         return self.values.shape[2]
 
-    def __getitem__(self, cases: Any) -> Series:
+    def __getitem__(self, cases: np.ndarray | slice) -> Series:
         present = None if self.present is None else self.present[cases]
         return Series(self.values[cases], present, self.place)
 
@@ -61,7 +66,7 @@ class Series:
         return values if self.place is None else like(values, self.place)
 
 
-def label_array(labels: Any, n_cases: int) -> np.ndarray:
+def label_array(labels: ArrayLike | Array, n_cases: int) -> np.ndarray:
     """Return the labels as a host array, with one label of one type per series."""
     array = to_host(check.unmasked(labels, "labels"))
     wanted = f"have one entry per series, shape ({n_cases},)"
@@ -75,7 +80,7 @@ def label_array(labels: Any, n_cases: int) -> np.ndarray:
     return array
 
 
-def signs_of(labels: Any, n_cases: int) -> np.ndarray:
+def signs_of(labels: ArrayLike | Array, n_cases: int) -> np.ndarray:
     """Return ζ = ±1 for two labels of any type; the larger label (by sorting) is +1.
 
     Labels that are already ±1 are kept, even if all are equal.
@@ -96,7 +101,7 @@ def two_classes(classes: np.ndarray) -> np.ndarray:
 
 
 def class_share(
-    class_weight: Any, classes: np.ndarray, n_minus: float, n_plus: float
+    class_weight: ClassWeight, classes: np.ndarray, n_minus: float, n_plus: float
 ) -> np.ndarray:
     """Return the weights of the two classes, which add to one; see `SampleStimuli`."""
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -128,11 +133,11 @@ class Stimuli(Shown):
     """
 
     mu: np.ndarray
-    psi: Any
+    psi: Symmetric
     n_channels: int
     n_steps: int
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -150,7 +155,7 @@ class Stimuli(Shown):
             return np.inf if length else 0.0
         return length / spread
 
-    def moments(self, system: System, u: Any) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, system: System, u: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return M(u) = ⟨ζy⟩ and Σ(u) = cov(ζy) of the states at the readout.
 
         Their shapes are (n_outputs,) and (n_outputs, n_outputs), for u (n_inputs,) or
@@ -215,7 +220,7 @@ class Stimuli(Shown):
         raise TypeError(f"{type(self).__name__} has no series to look at.")
 
     def fresh_margin(
-        self, system: System, u: Any, v: Any, eta: float
+        self, system: System, u: ArrayLike, v: ArrayLike, eta: float
     ) -> tuple[float, float] | None:
         """Return κ on fresh stimuli and its standard error, or None if there are none."""
         return None

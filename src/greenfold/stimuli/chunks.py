@@ -7,18 +7,20 @@ Series in memory are one chunk. `moments_of_classes` reduces them to class momen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import reduce, wraps
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.arrays import (
     BATCH_BYTES,
-    in_chunks,
+    Array,
+    Sliced,
     is_dask,
     is_sliced,
     like,
@@ -42,7 +44,7 @@ class _Promise:
     """A value that is computed on request, and stored if it is `kept`."""
 
     def __init__(
-        self, work: Callable[..., Any], arguments: Sequence[Any], kept: bool
+        self, work: Callable[..., Any], arguments: Sequence[object], kept: bool
     ) -> None:
         self._work, self._arguments, self.kept = work, arguments, kept
         self._found: list[Any] = []
@@ -56,7 +58,7 @@ class _Promise:
         return found
 
 
-def _value(part: Any) -> Any:
+def _value(part: object) -> Any:
     return part.value() if isinstance(part, _Promise) else part
 
 
@@ -73,19 +75,23 @@ class Chunks:
     device = "cpu"
 
     def __init__(
-        self, series: list[Any], sizes: Sequence[int], shape: Any, in_memory: bool = False
+        self,
+        series: list[Any],
+        sizes: Sequence[int],
+        shape: Sequence[int],
+        in_memory: bool = False,
     ) -> None:
         self.series, self.sizes, self.in_memory = series, tuple(sizes), in_memory
         n_cases, n_channels, n_steps = (int(n) for n in shape)
         self.shape = n_cases, n_channels, n_steps
 
     @classmethod
-    def of_array(cls, X: Any) -> Chunks:
+    def of_array(cls, X: Array) -> Chunks:
         """Return series in memory, (n_cases, n_channels, n_steps), as one chunk."""
         return Chunks([X], [X.shape[0]], X.shape, in_memory=True)
 
     @classmethod
-    def of_slices(cls, source: Any) -> Chunks:
+    def of_slices(cls, source: Sliced) -> Chunks:
         """Return chunks of a `numpy.memmap`, `h5py.Dataset`, `zarr.Array` or similar."""
         n_cases, *shape = _check_source(source).shape
         shape = [1, *shape][-2:]
@@ -114,12 +120,12 @@ class Chunks:
             return [values]
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> Any:
         """Send a value that every chunk needs, once, to the processes with the chunks."""
         return value
 
     def each(
-        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
+        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: object
     ) -> list[Any]:
         """Promise ``work(*entries, *shared)`` per chunk; it may run in another process."""
         entries = zip(*lists, strict=True)
@@ -140,7 +146,7 @@ class Chunks:
         parts: list[Any],
         merge: Callable[[Any, Any], Any],
         finish: Callable[..., Any] | None = None,
-        *shared: Any,
+        *shared: object,
     ) -> Any:
         """Merge all parts in a fixed order, and return ``finish(merged, *shared)``."""
         merged = self._merged(parts, merge)
@@ -177,6 +183,21 @@ class Chunks:
         return np.concatenate(self.collect(self.rows(index)))
 
 
+class Client(Protocol):
+    """What is used of a `distributed.Client`."""
+
+    status: str
+
+    def persist(self, collections: list[Any], /) -> Any:
+        """Start the tasks and keep their results with the workers."""
+
+    def compute(self, collections: list[Any], /) -> Any:
+        """Start the tasks."""
+
+    def gather(self, futures: Any, /) -> Any:
+        """Bring results here."""
+
+
 class DaskChunks(Chunks):
     """The chunks of a dask array along its first axis.
 
@@ -185,17 +206,20 @@ class DaskChunks(Chunks):
     scheduler in this process does the work, and only small results are kept.
     """
 
-    def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
-        _check_source(X)
+    def __init__(
+        self, source: Any, client: Client | None = None, device: str = "cpu"
+    ) -> None:
+        got = f"a dask {type(source).__name__}, use X.to_dask_array(lengths=True)"
+        check.must(hasattr(source, "chunks"), "X", "be a dask array", got, TypeError)
+        _check_source(source)
         self.device = check.device_name(device)
         self._client = client if client is not None else _default_client()
         self._check_client()
         if self._client is None:  # otherwise each worker checks for itself
             on_device(np.empty(0), device)
-        if X.ndim == 2:
-            X = X[:, None, :]
+        three = source[:, None, :] if source.ndim == 2 else source
         # A chunk holds all channels and steps of a series.
-        X = X.rechunk({1: -1, 2: -1})
+        X = three.rechunk({1: -1, 2: -1})
         chunks = zip(X.chunks[0], X.to_delayed().ravel(), strict=True)
         known = [(int(n), part) for n, part in chunks if n]
         super().__init__([part for _, part in known], [n for n, _ in known], X.shape)
@@ -210,12 +234,12 @@ class DaskChunks(Chunks):
             advice = "connect a new distributed.Client(address) and make the stimuli again"
             raise ConnectionError(f"`client` is {status}: {advice}.")
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> Any:
         """Return the value as the result of a task, which workers pass to each other."""
         return self._compute([_task(_same)(value)], keep=True)[0]
 
     def each(
-        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
+        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: object
     ) -> list[Any]:
         """Return one task per chunk."""
         task = _task(work)
@@ -247,32 +271,37 @@ class DaskChunks(Chunks):
         """Compute the parts, and bring the results here or leave them with the workers."""
         from dask import base
 
+        local: Any = base
         self._check_client()
         with naming_what_was_lost():
             if self._client is None:
-                return list((base.persist if keep else base.compute)(*parts))
+                return list((local.persist if keep else local.compute)(*parts))
             if keep:
                 return list(self._client.persist(parts))
             return self._client.gather(self._client.compute(parts))
 
 
-def _task(work: Any) -> Any:
-    from dask.delayed import delayed
+def _task(work: object) -> Callable[..., Any]:
+    import dask
 
-    return delayed(work, pure=False, traverse=False)
+    made: Any = dask
+    return made.delayed(work, pure=False, traverse=False)
 
 
-def _default_client() -> Any:
+def _default_client() -> Client | None:
     """Return the client in use, or None."""
     try:
-        from distributed import default_client
-
-        return default_client()
-    except (ImportError, ValueError):
+        import distributed as cluster
+    except ImportError:
+        return None
+    found: Any = cluster
+    try:
+        return found.default_client()
+    except ValueError:
         return None
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
@@ -280,12 +309,12 @@ def _merge_all(merge: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return reduce(merge, parts)
 
 
-def _rows(X: Any, rows: np.ndarray) -> np.ndarray:
+def _rows(X: Array, rows: np.ndarray) -> np.ndarray:
     return to_host(namespace(X).take(X, like(rows, X), axis=0))
 
 
 @contextmanager
-def naming_what_was_lost() -> Iterator[None]:
+def naming_what_was_lost() -> Generator[None]:
     """Explain in one sentence that a cluster or all workers with a chunk were lost."""
     try:
         from concurrent.futures import CancelledError
@@ -308,20 +337,17 @@ def naming_what_was_lost() -> Iterator[None]:
         raise ConnectionError(f"{lost}: {advice}.") from error
 
 
-def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
+def chunks_of(X: object, device: str = "cpu") -> Chunks | None:
     """Return series in chunks, or None for series in memory.
 
     A NumPy memory map counts as in memory, because joblib passes arrays that way.
     """
     if is_dask(X):
-        if not hasattr(X, "chunks"):
-            got = f"a dask {type(X).__name__}, use X.to_dask_array(lengths=True)"
-            check.must(False, "X", "be a dask array", got, TypeError)
-        return DaskChunks(X, client, device)
+        return DaskChunks(X, device=device)
     return Chunks.of_slices(X) if is_sliced(X) else None
 
 
-def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
+def _check_source(X: Sliced, *, sizes_known: bool = True) -> Sliced:
     """Return the source, or raise before reading if it cannot hold series."""
     shape = tuple(X.shape)
     wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
@@ -337,7 +363,7 @@ def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
     return X
 
 
-def host_labels(y: Any) -> Any:
+def host_labels(y: object) -> Any:
     """Return the labels in this process, whatever type they have."""
     if is_dask(y):
         with naming_what_was_lost():
@@ -364,7 +390,7 @@ def small_codes(codes: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def moments_of_chunk(
-    X: Any,
+    chunk: ArrayLike | Array,
     first: int,
     codes: np.ndarray,
     n_classes: int,
@@ -372,7 +398,7 @@ def moments_of_chunk(
     budget: int = _WORKING_BYTES,
 ) -> list[ClassMoments]:
     """Return the moments of each class in one chunk that starts at series ``first``."""
-    X = checked_chunk(X, first, shape)
+    X = checked_chunk(chunk, first, shape)
     told = f"`X` declares {len(codes)} series for the chunk from series {first} on, which"
     advice = "call X.compute_chunk_sizes()"
     check.require(X.shape[0] == len(codes), f"{told} holds {X.shape[0]}; {advice}.")
@@ -382,9 +408,9 @@ def moments_of_chunk(
     ]
 
 
-def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
+def checked_chunk(chunk: ArrayLike | Array, first: int, shape: tuple[int, int]) -> Any:
     """Return a chunk as (n, n_channels, n_steps), or raise an error."""
-    X = check.stimuli(X, shape[1])
+    X = check.stimuli(chunk, shape[1])
     got = f"shape {tuple(X.shape)} from series {first} on"
     wanted = f"have {shape[0]} channel(s) in every chunk"
     check.must(X.shape[1] == shape[0], "X", wanted, got)
@@ -408,28 +434,28 @@ def by_chunks(method: Predict) -> Predict:
     """
 
     @wraps(method)
-    def wrapper(self: Any, X: Any) -> Any:
-        if not in_chunks(X):
-            return method(self, X)
+    def wrapper(self: object, X: ArrayLike | Array | Sliced) -> Any:
         if is_dask(X):
             return _lazily(self, method, X)
+        if isinstance(X, np.ndarray) or not is_sliced(X):
+            return method(self, X)
         chunks = Chunks.of_slices(X)
         lists = chunks.series, chunks.firsts
-        parts = chunks.each(_run, lists, self, method, X.ndim)
+        parts = chunks.each(_run, lists, self, method, len(X.shape))
         return np.concatenate(chunks.collect(parts))
 
     return wrapper  # pyright: ignore[reportReturnType]
 
 
 def _run(
-    X: np.ndarray, first: int, estimator: Any, method: Callable[..., Any], ndim: int
+    X: np.ndarray, first: int, estimator: object, method: Callable[..., Any], ndim: int
 ) -> np.ndarray:
     with _counted_from(first):
         return method(estimator, X[:, 0, :] if ndim == 2 else X)
 
 
 @contextmanager
-def _counted_from(first: int) -> Iterator[None]:
+def _counted_from(first: int) -> Generator[None]:
     """Add ``first`` to the index of the series in an error message."""
     try:
         yield
@@ -438,16 +464,16 @@ def _counted_from(first: int) -> Iterator[None]:
         raise type(error)(said) from None
 
 
-def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
+def _lazily(estimator: object, method: Callable[..., Any], X: Any) -> Any:
     """Return a dask array with the rows that the method returns for each chunk."""
-    import dask.array as da
+    import dask.array as dask
 
+    da: Any = dask
     _check_source(X, sizes_known=False)
     # A series of zeros gives the shape of the rows, and an early error if X does not fit.
     row = method(estimator, np.zeros((1, *(int(n) for n in X.shape[1:])), X.dtype))
     none, whole = row[:0], X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-    map_blocks: Any = da.map_blocks
-    return map_blocks(
+    return da.map_blocks(
         _block,
         whole,
         chunks=(whole.chunks[0], *((n,) for n in none.shape[1:])),
@@ -462,7 +488,11 @@ def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
 
 
 def _block(
-    X: Any, estimator: Any, method: str, none: np.ndarray, block_info: Any = None
+    X: Array,
+    estimator: object,
+    method: str,
+    none: np.ndarray,
+    block_info: dict[int, Any] | None = None,
 ) -> np.ndarray:
     if not X.shape[0]:
         return none

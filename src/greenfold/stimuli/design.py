@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import (
+    Array,
+    Movable,
     arrived,
     like,
     movable,
@@ -29,7 +31,7 @@ from .._base.arrays import (
     wide,
     working_bytes,
 )
-from ..dynamics.dynamics import Dynamics
+from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.covariances import ClassMoments
 from ..math.margins import SoftMargin
 from ..systems import Divergence, KernelsOfAll, System
@@ -76,7 +78,7 @@ class Design:
     X: Any
     first: np.ndarray
     second: np.ndarray
-    _kept: dict[int, Any] = field(default_factory=dict, repr=False)
+    _kept: dict[int, Any] = field(default_factory=dict[int, Any], repr=False)
 
     def __sizeof__(self) -> int:
         """Return the size in bytes, so that a cluster does not move large designs."""
@@ -85,34 +87,34 @@ class Design:
     def __reduce__(self) -> tuple[Any, ...]:
         return _design, (movable(self.X), self.first, self.second)
 
-    def _times_second(self, Y: Any) -> Any:
+    def _times_second(self, Y: Array) -> Any:
         second = like(self.second, Y)
         if second.ndim == 1:
             return second[:, None] * Y if Y.ndim == 2 else second * Y
         return second @ Y
 
-    def summary(self, Y: Any) -> ClassMoments:
+    def summary(self, states: Array | Movable) -> ClassMoments:
         """Return weight, mean and scatter of the labelled states, to merge over chunks."""
-        Y = arrived(Y)
+        Y = arrived(states)
         xp, first = namespace(Y), like(self.first, Y)
         if self.second.ndim == 1:
             # Σ p (y − ζM)(y − ζM)ᵀ subtracts no large numbers and is never indefinite.
             weight = float(self.second.sum())
-            M = (first @ Y) / weight
-            centred = Y - xp.sign(first)[:, None] * M
+            mean = (first @ Y) / weight
+            centred = Y - xp.sign(first)[:, None] * mean
             scatter = xp.matrix_transpose(centred) @ self._times_second(centred)
         else:
-            weight, M = 1.0, first @ Y
-            scatter = xp.matrix_transpose(Y) @ self._times_second(Y) - M[:, None] * M
-        return ClassMoments(weight, to_host(M), to_host(scatter))
+            weight, mean = 1.0, first @ Y
+            scatter = xp.matrix_transpose(Y) @ self._times_second(Y) - mean[:, None] * mean
+        return ClassMoments(weight, to_host(mean), to_host(scatter))
 
-    def moments(self, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, Y: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return M and Σ from states, which may be on a device."""
         found = self.summary(Y)
         Sigma = np.asarray(found.covariance)
         return found.mean, (Sigma + Sigma.T) / 2
 
-    def cotangent(self, z: Any, eta: float, separation: float) -> Any:
+    def cotangent(self, z: Array, eta: float, separation: float) -> Any:
         """Return ∂κ/∂z for decision values z = Y v at fixed v; ``separation`` is v·M."""
         return like(self.first, z) * (1 + eta * separation) - eta * self._times_second(z)
 
@@ -122,7 +124,9 @@ class Design:
         a, C = (like(one, X) for one in kernel)
         return movable((X @ a + namespace(X).sum((X @ C) * X, axis=1))[:, None])
 
-    def kernel_cotangents(self, z: Any, eta: float, separation: float) -> np.ndarray:
+    def kernel_cotangents(
+        self, z: Array | Movable, eta: float, separation: float
+    ) -> np.ndarray:
         """Return ∂κ/∂C with ∂κ/∂a as its last row, (D + 1, D), for z = a·x + xᵀCx."""
         X, bar = self._flat(), self.cotangent(arrived(z)[:, 0], eta, separation)
         squares = namespace(X).matrix_transpose(X * bar[:, None]) @ X
@@ -167,7 +171,7 @@ class Design:
         return alone.moment_map(system, single=single)
 
 
-def _design(X: Any, first: np.ndarray, second: np.ndarray) -> Design:
+def _design(X: Array | Movable, first: np.ndarray, second: np.ndarray) -> Design:
     return Design(arrived(X), first, second)
 
 
@@ -198,7 +202,7 @@ class WeightedSeries:
         if isinstance(system, Dynamics):
             return IntegratedMap(self, system, single)
         chunks = self.chunks
-        way: Any = _ByStates(system)
+        way = _ByStates(system.states, system.pullback)
         if system.prefers_kernels(*chunks.shape[:2]):
             # Products of the series are larger than the series: keep them only if the
             # series are in memory.
@@ -230,7 +234,7 @@ class StateMoments:
     """
 
     def __init__(
-        self, series: WeightedSeries, way: Any, u: np.ndarray, n_outputs: int
+        self, series: WeightedSeries, way: object, u: np.ndarray, n_outputs: int
     ) -> None:
         chunks = series.chunks
         self._series, self._way, self._u = series, way, u
@@ -238,7 +242,7 @@ class StateMoments:
         self._states = chunks.keep(states, 8.0 * chunks.shape[0] * n_outputs)
         parts = chunks.each(Design.summary, (series.designs, self._states))
         found: ClassMoments = chunks.total(parts, ClassMoments.merge)
-        Sigma: Any = found.covariance
+        Sigma = np.asarray(found.covariance)
         self.M, self.Sigma = found.mean, (Sigma + Sigma.T) / 2
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
@@ -276,9 +280,11 @@ class IntegratedMap:
     def _way(self) -> Any:
         prepared = self._looked_at[1]
         if self._shared is None or self._shared[0] != prepared.n_sub:
-            way: Any = _ByWalk(prepared)
+            way, system = _ByWalk(prepared), self._system
             if not self._series.chunks.in_memory:
-                way = _ByStates(self._system, single=self._single, n_sub=prepared.n_sub)
+                states = partial(system.states, n_sub=prepared.n_sub)
+                pullback = partial(system.pullback, n_sub=prepared.n_sub)
+                way = _ByStates(states, pullback, self._single)
             self._shared = prepared.n_sub, self._series.chunks.share(way)
         return self._shared[1]
 
@@ -305,23 +311,24 @@ class IntegratedMap:
 
 
 class _ByStates:
-    """States and gradients by the methods that every system has; both take ``options``.
+    """States and gradients by the methods that every system has.
 
     The results of `back` are added up over the chunks; `finish` turns the sum into ∂κ/∂u.
     """
 
-    def __init__(self, system: System, *, single: bool = False, **options: Any) -> None:
-        self._system, self._single, self._options = system, single, options
+    def __init__(
+        self, states: Callable[..., Any], pullback: Callable[..., Any], single: bool = False
+    ) -> None:
+        self._states, self._pullback, self._single = states, pullback, single
 
     def states(self, design: Design, u: np.ndarray) -> Any:
-        X = design.in_precision(self._single)
-        return wide(self._system.states(X, u, **self._options))
+        return wide(self._states(design.in_precision(self._single), u))
 
     def back(
-        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+        self, design: Design, Y: Array, u: np.ndarray, v: np.ndarray, *at: float
     ) -> np.ndarray:
         bar, X = design.cotangent(Y @ like(v, Y), *at), design.in_precision(self._single)
-        return to_host(wide(self._system.pullback(X, u, bar, v, **self._options)[0]))
+        return to_host(wide(self._pullback(X, u, bar, v)[0]))
 
     def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         del u, v
@@ -331,7 +338,7 @@ class _ByStates:
 class _ByWalk(_ByStates):
     """States and gradients of series in memory, both from one walk."""
 
-    def __init__(self, prepared: Any) -> None:
+    def __init__(self, prepared: Prepared) -> None:
         self._prepared, self._latest = prepared, _Latest()
 
     def _at(self, u: np.ndarray) -> Any:
@@ -342,7 +349,7 @@ class _ByWalk(_ByStates):
         return wide(self._at(u).states)
 
     def back(
-        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+        self, design: Design, Y: Array, u: np.ndarray, v: np.ndarray, *at: float
     ) -> np.ndarray:
         bar = design.cotangent(Y @ like(v, Y), *at)
         return to_host(wide(self._at(u).pullback(bar, v)[0]))
@@ -358,7 +365,7 @@ class _ByKernels:
     def __reduce__(self) -> tuple[Any, ...]:
         return _ByKernels, (self._system,)
 
-    def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
+    def _at(self, u: np.ndarray, reference: Array | None = None) -> KernelsOfAll:
         with self._lock:  # the threads of a worker share the kernels
             return self._latest.get(u, lambda u: self._system.kernels_of_all(u, reference))
 
@@ -366,7 +373,7 @@ class _ByKernels:
         return design.states(self._at(u, design.X), keep=self._keep)
 
     def back(
-        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+        self, design: Design, Y: Array, u: np.ndarray, v: np.ndarray, *at: float
     ) -> np.ndarray:
         del u
         return design.kernel_cotangents((Y @ like(v, Y))[:, None], *at)
@@ -379,25 +386,40 @@ class _ByKernels:
 
 # These functions run in the process that holds the chunk.
 
+Way = _ByStates | _ByKernels
+
 
 def _design_of_chunk(
-    X: Any, position: int, first: Any, second: Any, centre: Any, scale: float, device: str
+    chunk: Array,
+    position: int,
+    first: np.ndarray,
+    second: np.ndarray,
+    centre: np.ndarray,
+    scale: float,
+    device: str,
 ) -> Design:
-    X = on_device(checked_chunk(X, position, centre.shape), device)
+    X = on_device(checked_chunk(chunk, position, centre.shape), device)
     moved = (check.finite_batch(X, namespace(X), position) - like(centre, X)) * scale
     return Design(moved, first, second)
 
 
-def _states(design: Design, position: int, way: Any, u: np.ndarray) -> Any:
+def _states(design: Design, position: int, way: Way, u: np.ndarray) -> Any:
     try:
         return movable(way.states(design, u))
     except Divergence as error:  # number the series as the caller does
         raise Divergence(error.step, error.series + position) from None
 
 
-def _back(design: Design, Y: Any, way: Any, *at: Any) -> np.ndarray:
-    return way.back(design, arrived(Y), *at)
+def _back(
+    design: Design,
+    Y: Array | Movable,
+    way: Way,
+    u: np.ndarray,
+    v: np.ndarray,
+    *at: float,
+) -> np.ndarray:
+    return way.back(design, arrived(Y), u, v, *at)
 
 
-def _finish(total: np.ndarray, way: Any, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _finish(total: np.ndarray, way: Way, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return way.finish(total, u, v)

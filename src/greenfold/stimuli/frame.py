@@ -20,7 +20,14 @@ from .._base.archive import refuse_file
 from .._base.arrays import content_hashes
 from .._base.arrays import exponent as exponents
 from .._base.printing import Shown
-from ..math.covariances import ClassMoments, Factored, labelled_moments, outer, trace
+from ..math.covariances import (
+    ClassMoments,
+    Factored,
+    Symmetric,
+    labelled_moments,
+    outer,
+    trace,
+)
 from ..math.decisions import Clouds
 from .base import Series, Stimuli
 from .chunks import Chunks
@@ -57,18 +64,19 @@ class Frame(Shown):
         facts = {"channels": channels, "steps": steps, "scale": self.scale}
         return {**facts, "share": f"({self.share[0]:.3g}, {self.share[1]:.3g})"}
 
-    def _with_series(
+    def with_series(
         self,
         chunks: Chunks,
         positive: np.ndarray,
         weights: np.ndarray,
         parts: Sequence[ClassMoments],
-        *coordinates: Any,
+        centre: np.ndarray | None = None,
+        scale: float = 1.0,
     ) -> Frame:
-        """Return this frame with series; ``coordinates`` as in `SampleStimuli.settled`."""
+        """Return this frame with series; the rest is as in `SampleStimuli.settled`."""
         signs, share = np.where(positive, 1, -1), weights / weights.sum()
-        given = self.stimuli, chunks, signs, share, parts
-        return replace(self, stimuli=SampleStimuli.settled(*given, *coordinates))
+        given = self.stimuli, chunks, signs, share, parts, centre, scale
+        return replace(self, stimuli=SampleStimuli.settled(*given))
 
 
 def frames_of(
@@ -97,7 +105,7 @@ def frames_of(
     if series.present is None:
         shape, found = series.values.shape[1:], moments(series.values)
         return [frame_of_classes(found, c, class_weights, shape, scaling) for c in compared]
-    frames = []
+    frames: list[Frame] = []
     for c in compared:
         centre = _halfway(series, _sides(codes == c, weights * class_weights[codes]))
         found = moments(series.moved(centre, 1.0))
@@ -123,7 +131,7 @@ def frame_with_series(
     frame = _frame_of_parts(centre, share, parts, scaling)
     chunks = Chunks.of_array(series.to_network(centre, frame.scale))
     scaled = [part.scaled(frame.scale) for part in parts]
-    return frame._with_series(chunks, positive, weights, scaled)
+    return frame.with_series(chunks, positive, weights, scaled)
 
 
 def frame_in_chunks(
@@ -153,9 +161,7 @@ def frame_in_chunks(
     unit = float(np.ldexp(1.0, exponent))
     scaled = [part.scaled(unit) for part in parts]
     coordinates = frame.centre * unit, frame.scale / unit
-    return frame._with_series(
-        chunks, codes == c, class_weights[codes], scaled, *coordinates
-    )
+    return frame.with_series(chunks, codes == c, class_weights[codes], scaled, *coordinates)
 
 
 def frame_of_classes(
@@ -178,7 +184,7 @@ def _sides(positive: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
 
 def _two_sides(
     moments: Sequence[ClassMoments], c: int, class_weights: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+) -> tuple[np.ndarray, list[np.ndarray], list[Symmetric]]:
     """Return share, mean and covariance of the rest and of class ``c``."""
     prior = np.array([part.count for part in moments]) * class_weights
     seen = np.flatnonzero(prior > 0)
@@ -186,12 +192,13 @@ def _two_sides(
     # A side that has not been seen yet is taken to equal the other side.
     sides = [side if len(side) else sides[1 - i] for i, side in enumerate(sides)]
     share = np.array([prior[side].sum() for side in sides])
-    found = [_mixture([moments[k] for k in side], prior[side]) for side in sides]
-    means, covariances = ([pair[i] for pair in found] for i in (0, 1))
-    return share / share.sum(), means, covariances
+    found = [_mixture([moments[int(k)] for k in side], prior[side]) for side in sides]
+    return share / share.sum(), [mean for mean, _ in found], [psi for _, psi in found]
 
 
-def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarray, Any]:
+def _mixture(
+    parts: Sequence[ClassMoments], prior: np.ndarray
+) -> tuple[np.ndarray, Symmetric]:
     """Return mean and covariance of several classes together.
 
     Class weights affect the mean and the distances between class means, but not the
@@ -200,8 +207,8 @@ def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarr
     """
     share = prior / prior.sum()
     mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
-    covariance: Any = reduce(add, [part.scatter for part in parts])
-    covariance = covariance / sum(part.count for part in parts)
+    scatter = reduce(add, [part.scatter for part in parts])
+    covariance: Symmetric = scatter / sum(part.count for part in parts)
     if len(parts) > 1:
         for p, part in zip(share, parts, strict=True):
             covariance = covariance + outer(part.mean - mean, p, covariance)
@@ -231,7 +238,7 @@ def _frame_of_parts(
     scaling: float | None,
 ) -> Frame:
     """Return the frame from the moments of both sides around the centre."""
-    means, covariances = ([getattr(p, n) for p in parts] for n in ("mean", "covariance"))
+    means, covariances = [p.mean for p in parts], [p.covariance for p in parts]
     return _frame(centre, share / share.sum(), means, covariances, scaling)
 
 
@@ -239,7 +246,7 @@ def _frame(
     centre: np.ndarray,
     share: np.ndarray,
     means: list[np.ndarray],
-    covariances: list[Any],
+    covariances: list[Symmetric],
     scaling: float | None,
 ) -> Frame:
     scale = 1.0
@@ -287,7 +294,9 @@ class StreamSample:
         """Whether no series had to be dropped."""
         return len(self.codes) == self.seen.sum()
 
-    def add(self, values: Any, codes: np.ndarray, weights: np.ndarray) -> StreamSample:
+    def add(
+        self, values: np.ndarray, codes: np.ndarray, weights: np.ndarray
+    ) -> StreamSample:
         """Return the sample after another batch."""
         own = np.asarray(values, dtype=np.float64)
         unit = exponents(own, (1, 2))[:, None, None]
@@ -355,7 +364,7 @@ class ClassStream:
     def add(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
         """Add series of classes 0, 1, … with their positive weights."""
         plain = bool((weights == 1).all())
-        for c in np.unique(codes).tolist():
+        for c in map(int, np.unique(codes)):
             rows = np.flatnonzero(codes == c)
             part = ClassMoments.of(series.values, rows, None if plain else weights[rows])
             self.moments[c] = self.moments[c].merge(part)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
 from math import comb, factorial
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import eval_hermitenorm
 
 from .._base import checks as check
@@ -48,11 +48,17 @@ class GaussianStimuli(Stimuli):
         `Projections.fresh_margin`.
     """
 
+    psi: np.ndarray
     chi: np.ndarray
     n_draws: int
 
     def __init__(
-        self, mu: Any, psi: Any, chi: Any = None, *, n_draws: int = _N_DRAWS
+        self,
+        mu: ArrayLike,
+        psi: ArrayLike,
+        chi: ArrayLike | None = None,
+        *,
+        n_draws: int = _N_DRAWS,
     ) -> None:
         mean = check.host_array(mu, "mu", ndim=(1, 2))
         n_channels = 1 if mean.ndim == 1 else mean.shape[0]
@@ -62,14 +68,14 @@ class GaussianStimuli(Stimuli):
             str(getattr(given, "dtype", "")).endswith("float32") for given in (psi, chi)
         )
         allowed = 1e-5 if single else 1e-10
-        psi = _symmetric(psi, "psi", size)
-        chi = np.zeros_like(psi) if chi is None else _symmetric(chi, "chi", size)
+        both = _symmetric(psi, "psi", size)
+        apart = np.zeros_like(both) if chi is None else _symmetric(chi, "chi", size)
         for sign, name in ((1, "psi + chi"), (-1, "psi − chi")):
-            lowest = float(np.linalg.eigvalsh(psi + sign * chi)[0])
-            fits = lowest >= -allowed * max(np.abs(psi).max(), np.abs(chi).max())
+            lowest = float(np.linalg.eigvalsh(both + sign * apart)[0])
+            fits = lowest >= -allowed * max(np.abs(both).max(), np.abs(apart).max())
             wanted = "be positive semi-definite, as the covariance of a class"
             check.must(fits, name, wanted, f"the lowest eigenvalue {lowest:.3g}")
-        self._set(mu=mean.ravel(), psi=psi, chi=chi)
+        self._set(mu=mean.ravel(), psi=both, chi=apart)
         self._set(n_channels=n_channels, n_steps=mean.shape[-1])
         self._set(n_draws=check.count(n_draws, "n_draws", minimum=2))
 
@@ -113,8 +119,8 @@ class GaussianStimuli(Stimuli):
         """
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
-        halves = []
-        for _, mean, covariance in self._laws:
+        halves: list[np.ndarray] = []
+        for _, mean, covariance in _laws(self):
             drawn = rng.standard_normal((n, len(mean)))
             halves.append(mean + drawn @ _root(covariance).T)
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
@@ -130,7 +136,7 @@ class GaussianStimuli(Stimuli):
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """Return κ of a·x + xᵀCx in closed form, with ∂κ/∂a and ∂κ/∂C."""
-        laws = self._laws
+        laws = _laws(self)
         values = [m @ a + m @ C @ m + np.vdot(C, S) for _, m, S in laws]
         half = sum(values) / 2
         a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
@@ -146,11 +152,6 @@ class GaussianStimuli(Stimuli):
         separation = float(values[0] - values[1]) / 2
         variance = 0.5 * eta * float(spread)
         return SoftMargin(separation - variance, separation, variance), a_bar, C_bar
-
-    @property
-    def _laws(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """ζ, mean and covariance of each class."""
-        return [(sign, sign * self.mu, self.psi + sign * self.chi) for sign in (1, -1)]
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """Return an exact integration rule if it is small, and random draws otherwise."""
@@ -177,7 +178,7 @@ class GaussianStimuli(Stimuli):
         # Any points in general position work; a fixed draw makes results repeatable.
         points = np.random.default_rng(0).standard_normal((n_points // 2, size))
         solve = np.linalg.pinv(_hermite(points, degree))
-        X = np.concatenate([m + points @ _root(S).T for _, m, S in self._laws])
+        X = np.concatenate([m + points @ _root(S).T for _, m, S in _laws(self)])
         first = np.concatenate([0.5 * solve[0], -0.5 * solve[0]])
         second = np.kron(np.eye(2), 0.5 * solve.T @ solve)
         return Design(X.reshape(-1, self.n_channels, self.n_steps), first, second)
@@ -217,8 +218,8 @@ class GaussianStimuli(Stimuli):
     def _draw(self, n_draws: int) -> Design:
         """Draw series of each class (rounded up to pairs), always the same."""
         rng, half, size = np.random.default_rng(0), -(-n_draws // 2), len(self.mu)
-        halves = []
-        for _, mean, covariance in self._laws:
+        halves: list[np.ndarray] = []
+        for _, mean, covariance in _laws(self):
             z = rng.standard_normal((half, size))
             if half > size:
                 # Whiten the draws: their second moment becomes the identity.
@@ -228,7 +229,7 @@ class GaussianStimuli(Stimuli):
         return self._equal(np.concatenate(halves), np.repeat([1.0, -1.0], 2 * half))
 
     def fresh_margin(
-        self, system: System, u: Any, v: Any, eta: float
+        self, system: System, u: ArrayLike, v: ArrayLike, eta: float
     ) -> tuple[float, float] | None:
         """Return κ on ``n_draws`` independent series per class, and its standard error.
 
@@ -271,8 +272,8 @@ class GaussianMoments:
         self._stimuli, self._shape = stimuli, (u.shape[1], system.n_steps)
         self._kernels = system.kernels_of_all(u)
         self._a, self._C = self._kernels.full()
-        means, second = [], 0.0
-        for _, m, S in stimuli._laws:
+        means, second = list[np.ndarray](), 0.0
+        for _, m, S in _laws(stimuli):
             tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
             mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
             root = _root(S)
@@ -296,11 +297,17 @@ class GaussianMoments:
         return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
 
 
+def _laws(stimuli: GaussianStimuli) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    """Return ζ, mean and covariance of each class."""
+    mu, psi, chi = stimuli.mu, stimuli.psi, stimuli.chi
+    return [(sign, sign * mu, psi + sign * chi) for sign in (1, -1)]
+
+
 def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
     """Return orthonormal Hermite polynomials up to total ``degree``, (points, basis)."""
     n, size = points.shape
     one = [eval_hermitenorm(k, points) / factorial(k) ** 0.5 for k in range(degree + 1)]
-    columns = []
+    columns: list[np.ndarray] = []
     for total in range(degree + 1):
         for chosen in combinations_with_replacement(range(size), total):
             column = np.ones(n)
@@ -325,7 +332,7 @@ def _random_covariance(
     return (made + made.T) / 2
 
 
-def _symmetric(value: Any, name: str, size: int) -> np.ndarray:
+def _symmetric(value: ArrayLike, name: str, size: int) -> np.ndarray:
     array = check.host_array(value, name, ndim=(2,))
     wanted = f"have shape ({size}, {size}) to match `mu`"
     check.must(array.shape == (size, size), name, wanted, array.shape)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import to_host
+from .._base.arrays import Array, to_host
 from .._base.printing import Shown
+from ..systems import LinearSystem, System
 from .base import match_steps
+
+
+class Readouts(Protocol):
+    """A result of `greenfold.optimize`: input weights u and readouts V of the targets."""
+
+    @property
+    def u(self) -> np.ndarray:
+        """Input weights."""
+        ...
+
+    @property
+    def V(self) -> np.ndarray:
+        """Readouts (n_outputs, n_targets)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +69,9 @@ class RegressionTask(Shown):
     y: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
-    def from_cases(cls, X: Any, y: Any, *, ridge: float = 1e-3) -> RegressionTask:
+    def from_cases(
+        cls, X: ArrayLike, y: ArrayLike, *, ridge: float = 1e-3
+    ) -> RegressionTask:
         """Make a task from series with one or more target values each.
 
         ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps); ``y`` is (n_cases,)
@@ -61,7 +79,7 @@ class RegressionTask(Shown):
         """
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
-        targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
+        targets = _columns(y, "y")
         wanted = f"have one entry for each of the {len(series)} series"
         check.must(len(targets) == len(series), "y", wanted, len(targets))
         check.must(len(series) > 1, "X", "hold at least two series", len(series))
@@ -89,7 +107,7 @@ class RegressionTask(Shown):
 
     @classmethod
     def from_series(
-        cls, x: Any, y: Any, *, n_steps: int, ridge: float = 1e-3
+        cls, x: ArrayLike, y: ArrayLike, *, n_steps: int, ridge: float = 1e-3
     ) -> RegressionTask:
         """Make a task from an input series and target series, sample by sample.
 
@@ -97,9 +115,8 @@ class RegressionTask(Shown):
         (n_samples,) or (n_samples, n_targets). ``n_steps`` is the length of the window that
         the system sees before each readout; it should be as long as the system's memory.
         """
-        series = check.host_array(x, "x", ndim=(1, 2))
-        series = series.reshape(len(series), -1)
-        targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
+        series = _columns(x, "x")
+        targets = _columns(y, "y")
         n_steps = check.count(n_steps, "n_steps")
         wanted = f"have one entry for each of the {len(series)} samples of `x`"
         check.must(len(series) == len(targets), "y", wanted, len(targets))
@@ -109,7 +126,9 @@ class RegressionTask(Shown):
         return cls.from_cases(windows, targets[n_steps - 1 :], ridge=ridge)
 
     @classmethod
-    def memory(cls, delays: Any, n_steps: int, *, ridge: float = 1e-3) -> RegressionTask:
+    def memory(
+        cls, delays: ArrayLike, n_steps: int, *, ridge: float = 1e-3
+    ) -> RegressionTask:
         """Make the task to recall white input of some steps ago, in closed form.
 
         The input has unit variance. ``delays`` are whole numbers below n_steps; 0 is the
@@ -138,7 +157,7 @@ class RegressionTask(Shown):
         """Number of targets."""
         return len(self.variance)
 
-    def predict(self, system: Any, found: Any, X: Any) -> np.ndarray:
+    def predict(self, system: System, found: Readouts, X: ArrayLike | Array) -> np.ndarray:
         """Predict the targets (n_cases, n_targets) of new series.
 
         ``found`` is the result of ``optimize(system, task)`` for this task and system;
@@ -163,6 +182,12 @@ class RegressionTask(Shown):
             "ridge": self.ridge,
         }
 
-    def match(self, system: Any) -> None:
+    def match(self, system: System | LinearSystem) -> None:
         """Raise an error if the system was made for another number of steps."""
         match_steps("task", self.n_steps, system)
+
+
+def _columns(values: ArrayLike, name: str) -> np.ndarray:
+    """Return one value or several per row as (n_rows, n_columns)."""
+    array = check.host_array(values, name, ndim=(1, 2))
+    return array.reshape(len(array), -1)

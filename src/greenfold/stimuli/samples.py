@@ -5,26 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import is_dask, like, namespace, on_gpu, to_host
+from .._base.arrays import (
+    Array,
+    Sliced,
+    is_dask,
+    like,
+    namespace,
+    on_gpu,
+    to_host,
+)
 from ..math.covariances import ClassMoments, labelled_moments, trace
 from ..math.margins import SoftMargin
-from ..systems import System
-from .base import Stimuli, class_share, label_array, two_classes
-from .chunks import Chunks, chunks_of, host_labels, moments_of_classes
+from ..systems import LinearSystem, System
+from .base import ClassWeight, Stimuli, class_share, label_array, two_classes
+from .chunks import Chunks, Client, DaskChunks, chunks_of, host_labels, moments_of_classes
 from .design import Design, Moments, WeightedSeries
 
 
 class Normalization(TypedDict, total=False):
     """Options for weighting, centring and scaling the classes; see `SampleStimuli`."""
 
-    class_weight: Any
+    class_weight: ClassWeight
     normalize: str | None
-    length: float
+    length: float | None
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -51,8 +60,8 @@ class SampleStimuli(Stimuli):
     normalize : {"paper", None}
         "paper" moves the origin to the midpoint of the class means and scales ‖μ‖ to
         ``length``; None keeps the series as they are.
-    length : float
-        ‖μ‖ after normalisation.
+    length : float, optional
+        ‖μ‖ after normalisation; 1 by default.
     classes : array_like (2,), optional
         Both labels. Pass them if the series may belong to a single class, for example at
         one of several sites whose moments you `merge`.
@@ -78,35 +87,35 @@ class SampleStimuli(Stimuli):
 
     def __init__(
         self,
-        X: Any,
-        labels: Any,
+        X: ArrayLike | Array | Sliced | Chunks,
+        labels: ArrayLike | Array | Sliced,
         *,
-        class_weight: Any = "balanced",
+        class_weight: ClassWeight = "balanced",
         normalize: str | None = "paper",
-        length: float = 1.0,
-        classes: Any = None,
+        length: float | None = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         chunks: Chunks | None = X if isinstance(X, Chunks) else chunks_of(X)
         if isinstance(X, np.memmap):
-            chunks = Chunks.of_slices(X)
+            chunks = Chunks.of_slices(cast(Sliced, X))
         elif chunks is None:
             chunks = Chunks.of_array(check.stimuli(X, _last_length(X)))
-        labels = label_array(host_labels(labels), chunks.shape[0])
-        classes = _known_classes(np.unique(labels), classes)
-        positive = labels == classes[1]
+        found = label_array(host_labels(labels), chunks.shape[0])
+        known = _known_classes(np.unique(found), classes)
+        positive = found == known[1]
         moments = moments_of_classes(chunks, positive, 2)
-        self._settle(moments, classes, chunks.shape[1:], class_weight, normalize, length)
+        self._settle(moments, known, chunks.shape[1:], class_weight, normalize, length)
         self._set(signs=np.where(positive, 1, -1), _chunks=chunks)
 
     @classmethod
     def from_dask(
         cls,
-        X: Any,
-        y: Any,
+        X: Sliced,
+        y: ArrayLike | Sliced,
         *,
-        client: Any = None,
+        client: Client | None = None,
         device: str = "cpu",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         **options: Unpack[Normalization],
     ) -> SampleStimuli:
         """Make stimuli whose series stay in the chunks of a dask array.
@@ -147,7 +156,7 @@ class SampleStimuli(Stimuli):
         """
         got = f"{type(X).__name__}, use SampleStimuli(X, labels)"
         check.must(is_dask(X), "X", "be a dask array", got, TypeError)
-        return cls(chunks_of(X, client, device), y, classes=classes, **options)
+        return cls(DaskChunks(X, client, device), y, classes=classes, **options)
 
     @classmethod
     def merge(
@@ -178,9 +187,9 @@ class SampleStimuli(Stimuli):
     @classmethod
     def from_batches(
         cls,
-        batches: Iterable[tuple[Any, Any]],
+        batches: Iterable[tuple[ArrayLike | Array, ArrayLike | Array]],
         *,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         **options: Unpack[Normalization],
     ) -> SampleStimuli:
         """Accumulate the moments in one pass over a stream, in bounded memory.
@@ -191,12 +200,12 @@ class SampleStimuli(Stimuli):
         """
         found: dict[Any, ClassMoments] = {}
         shape: tuple[int, ...] | None = None
-        for X, labels in _pairs(batches):
-            X = check.stimuli(X, shape[1] if shape else _last_length(X))
+        for values, names in _pairs(batches):
+            X = check.stimuli(values, shape[1] if shape else _last_length(values))
             shape = shape or tuple(X.shape[1:])
             got = f"series of shape {tuple(X.shape[1:])} and {shape}"
             check.must(tuple(X.shape[1:]) == shape, "batches", "agree in shape", got)
-            labels = label_array(labels, X.shape[0])
+            labels = label_array(names, X.shape[0])
             for label in np.unique(labels).tolist():
                 part = ClassMoments.of(X, np.flatnonzero(labels == label))
                 found[label] = found[label].merge(part) if label in found else part
@@ -235,7 +244,13 @@ class SampleStimuli(Stimuli):
         return made
 
     @classmethod
-    def _of_moments(cls, parts: Any, classes: Any, shape: Any, options: Any) -> Any:
+    def _of_moments(
+        cls,
+        parts: Sequence[ClassMoments],
+        classes: np.ndarray,
+        shape: tuple[int, ...],
+        options: Normalization,
+    ) -> SampleStimuli:
         made = object.__new__(cls)
         made._settle(parts, classes, shape, **options)
         return made
@@ -245,9 +260,9 @@ class SampleStimuli(Stimuli):
         parts: Sequence[ClassMoments],
         classes: np.ndarray,
         shape: tuple[int, ...],
-        class_weight: Any = "balanced",
+        class_weight: ClassWeight = "balanced",
         normalize: str | None = "paper",
-        length: float = 1.0,
+        length: float | None = None,
     ) -> None:
         """Compute all attributes from the moments of the two classes."""
         minus, plus = parts
@@ -257,6 +272,9 @@ class SampleStimuli(Stimuli):
         centre, scale = np.zeros_like(minus.mean), 1.0
         known = normalize in ("paper", None)
         check.must(known, "normalize", "be 'paper' or None", repr(normalize))
+        told = length is not None
+        check.without_effect(told and normalize is None, "length", "with normalize=None")
+        check.without_effect(told and not both, "length", "for a single class")
         if normalize == "paper" and both:
             centre = (plus.mean + minus.mean) / 2
             distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
@@ -267,7 +285,7 @@ class SampleStimuli(Stimuli):
                 "they coincide; pass normalize=None (the soft margin then depends on the "
                 "variance alone, or on the non-linearity).",
             )
-            length = check.positive(length, "length")
+            length = check.positive(1.0 if length is None else length, "length")
             moderate = 1e-100 <= length <= 1e100
             check.must(moderate, "length", "lie between 1e-100 and 1e100", length)
             scale = length / distance
@@ -278,7 +296,7 @@ class SampleStimuli(Stimuli):
         self._set(classes=classes, class_share=share, class_moments=(minus, plus))
         self._set(centre=centre.reshape(shape), scale=scale)
 
-    def match(self, system: Any) -> None:
+    def match(self, system: System | LinearSystem) -> None:
         """Raise an error if the number of steps differs or a class is missing."""
         super().match(system)
         only = self.classes.tolist()[self.class_share.argmax()]
@@ -291,7 +309,7 @@ class SampleStimuli(Stimuli):
         facts = {"classes": self.classes, "series": series, "class_share": f"({shares})"}
         return {**facts, **super()._facts()}
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike | Array) -> Any:
         """Transform new series like the training series: (x − centre) · scale.
 
         ``X`` and the result are (n_cases, n_steps) or (n_cases, n_channels, n_steps), from
@@ -303,7 +321,8 @@ class SampleStimuli(Stimuli):
         check.must(fits, "X", f"have {self.n_channels} channel(s)", got)
         xp = namespace(checked)
         moved = (xp.astype(checked, xp.float64) - like(self.centre, checked)) * self.scale
-        return moved if getattr(X, "ndim", np.ndim(X)) == 3 else moved[:, 0, :]
+        n_axes = getattr(X, "ndim", 0) or np.asarray(X).ndim
+        return moved if n_axes == 3 else moved[:, 0, :]
 
     @cached_property
     def series(self) -> Any:
@@ -426,16 +445,15 @@ class SampleStimuli(Stimuli):
         kept, out = (np.sort(np.concatenate(side)) for side in sides)
         X, labels = self._chunks.series[0], self.classes[(self.signs > 0).astype(int)]
         weights = dict(zip(self.classes.tolist(), self.class_share, strict=True))
-        scaled = self.scale != 1 or self.centre.any()
-        options: dict[str, Any] = {"class_weight": weights, "normalize": None}
-        plain = dict(options)
-        if scaled:
-            options |= {"normalize": "paper", "length": float(np.linalg.norm(self.mu))}
-        first = SampleStimuli(X[kept], labels[kept], **options)
+        own: Normalization = {"class_weight": weights, "normalize": None}
+        plain = own.copy()
+        if self.scale != 1 or self.centre.any():
+            own |= {"normalize": "paper", "length": float(np.linalg.norm(self.mu))}
+        first = SampleStimuli(X[kept], labels[kept], **own)
         return first, SampleStimuli(first.transform(X[out]), labels[out], **plain)
 
 
-def _known_classes(found: np.ndarray, told: Any) -> np.ndarray:
+def _known_classes(found: np.ndarray, told: ArrayLike | None) -> np.ndarray:
     """Return the two classes ``told``, or those found if ``told`` is None."""
     if told is None:
         return two_classes(found)
@@ -455,12 +473,12 @@ def _last_length(X: Any) -> int:
     return int(shape[-1]) if len(shape) else 0
 
 
-def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+def _pairs(batches: object) -> Iterator[tuple[Any, Any]]:
     pairs = "be an iterable of pairs (X, labels)"
     got = type(batches).__name__
     check.must(isinstance(batches, Iterable), "batches", pairs, got, TypeError)
-    for entry in batches:
-        fits = isinstance(entry, tuple | list) and len(entry) == 2
+    for entry in cast(Iterable[tuple[Any, Any]], batches):
+        fits = type(entry) in (tuple, list) and len(entry) == 2
         got = f"an entry of type {type(entry).__name__}"
         check.must(fits, "batches", pairs, got, TypeError)
-        yield entry[0], entry[1]
+        yield entry

@@ -9,7 +9,7 @@ over the series, in batches of many segments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -112,10 +112,10 @@ class SequenceTask(Shown):
             for a, b in zip(inputs, targets, strict=True)
             if len(a) > n_skipped
         ]
-        X, T, used = (np.concatenate(part) for part in zip(*parts, strict=True))
+        X, raw, used = (np.concatenate(part) for part in zip(*parts, strict=True))
         n = used.sum()
-        offset = np.einsum("sr,srm->m", used, T) / n
-        T = (T - offset) * used[:, :, None]
+        offset = np.einsum("sr,srm->m", used, raw) / n
+        T = (raw - offset) * used[:, :, None]
         varies = bool(T.any())
         check.must(varies, "y", "vary over the steps that count", f"{int(n)} equal values")
         return cls(
@@ -183,9 +183,10 @@ class SequenceTask(Shown):
 
 def check_sequences(value: ArrayLike, name: str) -> list[np.ndarray]:
     """Return one sequence or a list as sequences (n_samples, n_channels) of one width."""
-    listed: list[Any] = list(value) if isinstance(value, list | tuple) else []
+    whole = isinstance(value, list | tuple)
+    listed: list[Any] = list(cast(list[Any], value)) if whole else []
     many = any(np.ndim(one) for one in listed)
-    lengths = {len(one) if np.ndim(one) == 1 else 0 for one in listed} if many else set()
+    lengths = {len(one) if np.ndim(one) == 1 else 0 for one in listed if many}
     n, rows = max(lengths, default=0), len(listed)
     if len(lengths) == 1 and 0 < n < rows:
         raise ValueError(
@@ -193,7 +194,7 @@ def check_sequences(value: ArrayLike, name: str) -> list[np.ndarray]:
             f"one sequence of {rows} samples, or arrays of shape ({n}, 1) for {rows} "
             "sequences."
         )
-    found = []
+    found: list[np.ndarray] = []
     for index, one in enumerate(listed if many else [value]):
         array = check.host_array(one, f"{name}[{index}]" if many else name, ndim=(1, 2))
         found.append(array.reshape(len(array), -1))
