@@ -12,20 +12,29 @@ from sklearn.base import BaseEstimator
 
 from .._base import checks as check
 from .._base.codec import Saved
+from .._base.messages import ArgumentTypeError
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Network, Reservoir
 
 RandomState: TypeAlias = np.random.RandomState | int | None
 
 
-class ParameterError(ValueError, TypeError):
-    """A parameter out of range or without effect.
+class ParameterError(ArgumentTypeError):
+    """A parameter out of range or without effect, in scikit-learn's wording.
 
     It is a ValueError and a TypeError, as scikit-learn's checks of estimators expect.
     """
 
-    #: Name of the parameter.
-    name: str = ""
+    def __init__(
+        self, name: str, wanted: str, got: str, estimator: str, advice: str = ""
+    ) -> None:
+        super().__init__(name, f"be {wanted}", got)
+        self.args = name, wanted, got, estimator, advice  # from which it is unpickled
+
+    def __str__(self) -> str:
+        name, wanted, got, estimator, advice = self.args
+        what = f"The {name!r} parameter of {estimator} must be {wanted}."
+        return f"{what} Got {got} instead.{advice}"
 
 
 class Rule(NamedTuple):
@@ -162,10 +171,6 @@ class Checked(Saved, BaseEstimator):
                     self._refuse(name, f"left out {why}")
 
     def _refuse(self, name: str, wanted: str, advice: str = "") -> NoReturn:
-        """Raise an error for a parameter, in scikit-learn's wording."""
-        got, kind = check.shown(getattr(self, name)), type(self).__name__
-        error = ParameterError(
-            f"The {name!r} parameter of {kind} must be {wanted}. Got {got} instead.{advice}"
-        )
-        error.name = name
-        raise error
+        """Raise an error about a parameter."""
+        got = check.shown(getattr(self, name))
+        raise ParameterError(name, wanted, got, type(self).__name__, advice)
