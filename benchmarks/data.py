@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Ascent, Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.stimuli.design import StateMoments
 
 from ._measure import MIB, Report, Row
@@ -292,9 +292,9 @@ def _ratio(times: dict[str, list[float]]) -> float:
 
 def _same_projections(problem: _Problem, client: Any) -> list[Row]:
     scattered, whole = problem.stimuli(N_NONLINEAR, client)
-    options: dict[str, Any] = {"n_starts": 1, "rng": 0}
-    found = optimize(problem.system, scattered, ETA, **options)
-    plain = optimize(problem.system, whole, ETA, **options)
+    method = Ascent(n_starts=1)
+    found = optimize(problem.system, scattered, ETA, method)
+    plain = optimize(problem.system, whole, ETA, method)
     original, calls = StateMoments.pull, []
 
     def pull(self: StateMoments, v: np.ndarray, eta: float) -> np.ndarray:
@@ -305,7 +305,7 @@ def _same_projections(problem: _Problem, client: Any) -> list[Row]:
 
     StateMoments.pull = pull
     try:
-        again = optimize(problem.system, scattered, ETA, **options)
+        again = optimize(problem.system, scattered, ETA, method)
     finally:
         StateMoments.pull = original
     apart = float(np.abs(found.u - plain.u).max())

@@ -167,13 +167,14 @@ class Trial:
 
 def try_seed(n_neurons: int, seed: int, given: Task, *, exact: bool = False) -> Trial:
     """A node as drawn and as solved."""
+    from greenfold import Ascent
     from greenfold.reservoirpy import network_of, solve_input
 
     node = random_node(n_neurons, seed)
     solve = partial(solve_input, node, given.X[:, :, None], given.y, eta=ETA)
     made = {"random": node, "solved": solve().node}
     if exact:
-        made["exact"] = solve(exact=True, n_starts=2, max_iter=60).node
+        made["exact"] = solve(exact=True, method=Ascent(2, 60)).node
     judged, differ = {}, 0.0
     for name, one in made.items():
         train, test, apart = last_states(one, network_of(one), given)

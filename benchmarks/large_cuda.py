@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Ascent, Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
 
 from ._measure import MIB, Report, Row, write_json
 
@@ -107,7 +107,7 @@ def solve_row(
         stimuli = SampleStimuli(series, labels)
         for _ in range(2 if place == "device" else 1):  # the first one warms up
             start = time.perf_counter()
-            found[place] = optimize(system, stimuli, 10.0, n_starts=2, rng=0)
+            found[place] = optimize(system, stimuli, 10.0, Ascent(n_starts=2))
             taken[place] = time.perf_counter() - start
     one = found["device"]
     detail = {

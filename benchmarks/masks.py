@@ -19,7 +19,7 @@ N_RANDOM = 20
 #: Kinds of masks by their name in the table, with the smallest share aimed at.
 KINDS = {
     "two levels, ±1": (Device(mask="sign"), 88.0),
-    "four levels": (Device(levels=4), 96.5),
+    "four levels": (Device(mask="levels=4"), 96.5),
     "not negative": (Device(mask="nonnegative"), 86.0),
 }
 

@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from greenfold import SampleStimuli, unfold
+from greenfold import Alternating, Ascent, RandomDraws, SampleStimuli, unfold
 
 from ._measure import Report, Row, peers_needed, write_json
 from ._nonlinear_cost import cost_rows, growth_rows, plot
@@ -55,7 +55,7 @@ def table_rows() -> list[Row]:
         for seed in SEEDS:
             unfolding, stimuli = artificial(seed, strength)
             drawn = [
-                solve(one, stimuli, "random", n_starts=N_RANDOM, rng=[seed, 1]).starts
+                solve(one, stimuli, RandomDraws(N_RANDOM), rng=[seed, 1]).starts
                 for one in (unfolding.linear, unfolding)
             ]
             pairs.append(np.array(drawn))
@@ -106,8 +106,11 @@ def alternating_row(n_problems: int) -> Row:
     for seed, strength in problems[:n_problems]:
         unfolding, stimuli = artificial(seed, strength)
         ours, paper = (
-            solve(unfolding, stimuli, method, n_starts=N_STARTS, rng=[seed, 7])
-            for method in ("ascent", "alternating")
+            solve(unfolding, stimuli, method, **options)
+            for method, options in (
+                (Ascent(N_STARTS), {}),
+                (Alternating(N_STARTS), {"rng": [seed, 7]}),
+            )
         )
         one = {
             "seed": seed,
@@ -152,9 +155,9 @@ def heartbeat_rows() -> list[Row]:
         found = solve(unfolding, stimuli)
         nonlinear.append(found.soft_margin)
         times.append(found.wall_time)
-        options = {"n_starts": N_RANDOM_ECG, "rng": [seed, 1]}
-        drawn.append(solve(unfolding, stimuli, "random", **options).starts)
-        drawn_linear.append(solve(unfolding.linear, stimuli, "random", **options).starts)
+        draws, own = RandomDraws(N_RANDOM_ECG), {"rng": [seed, 1]}
+        drawn.append(solve(unfolding, stimuli, draws, **own).starts)
+        drawn_linear.append(solve(unfolding.linear, stimuli, draws, **own).starts)
     gains, real = np.array(nonlinear) - linear, source.startswith("ECG5000")
     return [
         Row(

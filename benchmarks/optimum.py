@@ -16,7 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from greenfold import GaussianStimuli, Reservoir, SampleStimuli, Unfolding, optimize, unfold
+from greenfold import (
+    Alternating,
+    Convex,
+    GaussianStimuli,
+    Reservoir,
+    SampleStimuli,
+    Unfolding,
+    optimize,
+    unfold,
+)
 from greenfold.datasets import ecg5000_paper, load_dataset
 from greenfold.optimizers.alternating import alternate
 from greenfold.optimizers.linear import LinearProblem
@@ -100,10 +109,12 @@ def speed_rows(stimuli: SampleStimuli) -> list[Row]:
         gaps.append(best.gap)
         values.append(best.soft_margin)
         solve.append(
-            median_seconds(lambda u=unfolding: optimize(u, stimuli, ETA, tol=CLOSE), 3, 0)
+            median_seconds(
+                lambda u=unfolding: optimize(u, stimuli, ETA, Convex(CLOSE)), 3, 0
+            )
         )
         closely.append(median_seconds(lambda u=unfolding: optimize(u, stimuli, ETA), 3, 0))
-        problem = LinearProblem(unfolding, stimuli, ETA)
+        problem = LinearProblem(unfolding.maps, stimuli, ETA)
         goal = (1 - CLOSE) * best.upper_bound
         rng = np.random.default_rng([seed, 2])
         tries = [seconds_to_reach(problem, goal, rng) for _ in range(N_TRIES)]
@@ -114,8 +125,7 @@ def speed_rows(stimuli: SampleStimuli) -> list[Row]:
             unfolding,
             stimuli,
             ETA,
-            "alternating",
-            n_starts=N_STARTS,
+            Alternating(N_STARTS),
             rng=np.random.default_rng([seed, 3]),
         )
         ends.append(1 - found.starts / best.upper_bound)
@@ -232,7 +242,7 @@ def weak_rows() -> list[Row]:
             assert best.upper_bound is not None
             gaps.append(best.gap)
             times.append(best.wall_time)
-            problem = LinearProblem(unfolding, stimuli, ETA)
+            problem = LinearProblem(unfolding.maps, stimuli, ETA)
             for n in WEAK_ROUNDS:
                 rng = np.random.default_rng([seed, 5])
                 ends = [
@@ -294,7 +304,7 @@ def large(n_neurons: int) -> dict[str, Any]:
     X, labels, _ = load_heartbeats()
     stimuli = SampleStimuli(X, labels)
     unfolding = network(0, 140, DURATION / 140, n_neurons)
-    best = optimize(unfolding, stimuli, ETA, tol=1e-2)
+    best = optimize(unfolding, stimuli, ETA, Convex(gap=1e-2))
     return {"seconds": best.wall_time, "gap": best.gap, "status": best.status}
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from greenfold.optimizers.certified import Search
 
 from greenfold import (
     Device,
@@ -32,6 +31,7 @@ from greenfold import (
 )
 from greenfold.analysis import mask_bound
 from greenfold.devices.noise import state_covariance
+from greenfold.optimizers.convex import Search
 from greenfold.optimizers.linear import (
     LinearProblem,
     Objective,
@@ -99,7 +99,7 @@ def gaussian_problem(n: int, strength: float, seed: int) -> LinearProblem:
 def solved(problem: LinearProblem, max_nodes: int | None = None) -> tuple[Case, Search]:
     """Result of the search, and of random ascents if a gap is left."""
     started = time.perf_counter()
-    search = Search(problem, max_iter=300, tol=TOL, max_nodes=max_nodes)
+    search = Search(problem, TOL, max_nodes)
     found, _ = search.run()
     taken = time.perf_counter() - started
     value, bound = found.margin.value, found.upper_bound

@@ -177,7 +177,7 @@ def solved(node: Any, x: np.ndarray, y: np.ndarray, noise: float, seed: int) -> 
     """The node with `Win` solved on the training part, at the same norm."""
     from copy import deepcopy
 
-    from greenfold import Dynamics, RegressionTask, optimize
+    from greenfold import Ascent, Dynamics, RegressionTask, optimize
     from greenfold.reservoirpy import network_of
 
     drawn = np.asarray(node.Win.toarray() if hasattr(node.Win, "toarray") else node.Win)
@@ -187,7 +187,7 @@ def solved(node: Any, x: np.ndarray, y: np.ndarray, noise: float, seed: int) -> 
         norm * x[part], y[part], n_steps=WINDOW, ridge=max(noise**2, LEAST)
     )
     system = Dynamics(network_of(node), n_steps=WINDOW)
-    best = optimize(system, task, n_starts=2, max_iter=EVALUATIONS, rng=seed)
+    best = optimize(system, task, method=Ascent(2, EVALUATIONS), rng=seed)
     made = deepcopy(node)
     made.Win = norm * best.u[:, None]
     return made

@@ -152,14 +152,14 @@ def _linear(n: int) -> Callable[[], Any]:
 
 
 def _dynamics(n: int) -> Callable[[], Any]:
-    from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize
+    from greenfold import Ascent, Dynamics, Gain, Reservoir, SampleStimuli, optimize
 
     X, y = _series(N_INTEGRATED)
     network = Reservoir.random(n, gain=Gain.tanh(), rng=1)
     system = Dynamics(network, n_steps=N_STEPS, dt=10 / 140, tol=1e-3)
     stimuli = SampleStimuli(X[:, :: 140 // N_STEPS], y)
-    options: dict[str, Any] = {"n_starts": 1, "max_iter": N_EVALUATIONS, "rng": 0}
-    return lambda: optimize(system, stimuli, **options)
+    method = Ascent(n_starts=1, max_evaluations=N_EVALUATIONS)
+    return lambda: optimize(system, stimuli, method=method)
 
 
 def _classifier(n: int) -> Callable[[], Any]:

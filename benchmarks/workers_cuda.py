@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Ascent, Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
 
 from ._measure import Report, Row, write_json
 from .large_cuda import DT, N_STEPS, TAU, walks
@@ -75,7 +75,7 @@ def solve(name: str, system: Any, stimuli: dict[str, SampleStimuli], *, exact: b
     found, taken = {}, {}
     for place, one in stimuli.items():
         start = time.perf_counter()
-        found[place] = optimize(system, one, ETA, n_starts=1, rng=0)
+        found[place] = optimize(system, one, ETA, Ascent(n_starts=1))
         taken[f"{place}_s"] = time.perf_counter() - start
     apart = float(np.abs(found["cluster"].u - found["here"].u).max())
     margin = found["cluster"].soft_margin

@@ -16,6 +16,7 @@ from greenfold import (
     EchoStateNetwork,
     Gain,
     MeasuredResponse,
+    RandomDraws,
     SampleStimuli,
     optimize,
     unfold,
@@ -54,7 +55,7 @@ for n_samples in lengths:
     believed.append(found.soft_margin)
     M, Sigma = stimuli.moments(truth, found.u)
     reached.append(M @ found.v - found.eta / 2 * found.v @ Sigma @ found.v)
-drawn = optimize(truth, stimuli, method="random", n_starts=20, rng=3)
+drawn = optimize(truth, stimuli, method=RandomDraws(20), rng=3)
 
 figure, axes = plt.subplots(figsize=(6, 3.1))
 axes.axhline(best.upper_bound, color="C5", ls="--", label="upper bound")

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 
-from greenfold import Device, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Device, RandomDraws, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.datasets import synthetic_heartbeats
 
 rng = np.random.default_rng(3)
@@ -38,7 +38,7 @@ system = unfold(network, n_steps=50, dt=0.01)
 everywhere = optimize(system, stimuli)
 edge = np.flatnonzero(place[:, 0] < 0.3)
 subset = optimize(system, stimuli, device=Device(inputs=edge))
-drawn = optimize(system, stimuli, method="random", n_starts=20, rng=rng)
+drawn = optimize(system, stimuli, method=RandomDraws(20), rng=rng)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.4), width_ratios=(1.25, 1))
 for i, j in zip(*coupling.nonzero(), strict=True):

@@ -12,7 +12,15 @@ directly on the simulated network, by gradient ascent.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from greenfold import Dynamics, Gain, GaussianStimuli, Reservoir, optimize
+from greenfold import (
+    Ascent,
+    Dynamics,
+    Gain,
+    GaussianStimuli,
+    RandomDraws,
+    Reservoir,
+    optimize,
+)
 
 network = Reservoir.random(12, g=0.8, gain=Gain.biased_tanh(0.5), rng=0)
 stimuli = GaussianStimuli.random(4, strength=0.19, n_draws=1200, rng=1)
@@ -20,9 +28,9 @@ dynamics = Dynamics(network, n_steps=4, dt=0.5, tol=1e-3)
 
 # %%
 # We compare three ways to choose u. Each u gets its best readout on the simulated network.
-drawn = optimize(dynamics, stimuli, method="random", n_starts=5, rng=2)
+drawn = optimize(dynamics, stimuli, method=RandomDraws(5), rng=2)
 linear = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
-exact = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
+exact = optimize(dynamics, stimuli, method=Ascent(n_starts=2, max_evaluations=30))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8), width_ratios=(1, 1.2))
 y = np.linspace(-3, 3, 200)
