@@ -22,7 +22,7 @@ from sklearn.ensemble import VotingClassifier
 
 from greenfold import PooledReservoirClassifier
 from greenfold._base.files import plain, write_json
-from greenfold.apps.sweep import Comparison, compare, sweep
+from greenfold.apps.sweep import Comparison, Workers, compare, sweep
 
 
 class Vote(VotingClassifier):
@@ -53,7 +53,7 @@ def main() -> None:
     for seed in range(N_SEEDS):
         with tempfile.TemporaryDirectory() as folder:
             data = Path(os.environ["GREENFOLD_DATA"]) / "ucr"
-            sweep(ESTIMATORS, [data], folder=folder, seed=seed, n_jobs=1)
+            sweep(ESTIMATORS, [data], folder=folder, seed=seed, workers=Workers(1))
             found.append(compare(folder, published=PUBLISHED))
     mean = np.mean([one.accuracy for one in found], axis=0).round(4)
     last = found[-1]

@@ -25,6 +25,7 @@ from greenfold.apps.runner import (
     Job,
     State,
     Store,
+    Workers,
     run_jobs,
     run_map,
     source_digest,
@@ -93,10 +94,10 @@ PLACES = [1, pytest.param(2, marks=pytest.mark.contract)]
 def test_finished_jobs_are_kept_and_stale_ones_redone(tmp_path, toys, n_jobs):
     out = tmp_path / "out"
     jobs = [toys.job(i) for i in range(4)]
-    done = run_jobs(jobs, out, n_jobs=n_jobs)
+    done = run_jobs(jobs, out, Workers(n_jobs))
     assert (done.total, done.made, done.found) == (4, 4, 0)
     assert values(out) == {f"{i}.csv": str(i**2) for i in range(4)}
-    again = run_jobs([*jobs[:3], toys.job(3, seed=1), toys.job(4)], out, n_jobs=n_jobs)
+    again = run_jobs([*jobs[:3], toys.job(3, seed=1), toys.job(4)], out, Workers(n_jobs))
     assert (again.found, again.made, again.redone) == (3, 2, 1)
     assert toys.calls == [0, 1, 2, 3, 3, 4]
     assert not list(out.glob(".claims"))
@@ -104,15 +105,15 @@ def test_finished_jobs_are_kept_and_stale_ones_redone(tmp_path, toys, n_jobs):
 
 def test_redo_computes_everything(tmp_path, toys):
     jobs = [toys.job(i) for i in range(2)]
-    run_jobs(jobs, tmp_path, n_jobs=1)
-    assert run_jobs(jobs, tmp_path, n_jobs=1, redo=True).made == 2
+    run_jobs(jobs, tmp_path, Workers(1))
+    assert run_jobs(jobs, tmp_path, Workers(1, redo=True)).made == 2
     assert toys.calls == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("n_jobs", PLACES)
 def test_failures_are_recorded_and_the_rest_goes_on(tmp_path, toys, n_jobs):
     jobs = [toys.job(0), toys.job(1, kind="raise"), toys.job(2, kind="exit"), toys.job(3)]
-    done = run_jobs(jobs, tmp_path, n_jobs=n_jobs)
+    done = run_jobs(jobs, tmp_path, Workers(n_jobs))
     assert done.made == 2
     assert sorted((f.path, f.error) for f in done.failures) == [
         ("r/1.csv", "ValueError: the number is bad."),
@@ -120,7 +121,7 @@ def test_failures_are_recorded_and_the_rest_goes_on(tmp_path, toys, n_jobs):
     ]
     assert all("toy_work.py" in f.traceback for f in done.failures)
     # Tried again by the next run.
-    assert run_jobs(jobs, tmp_path, n_jobs=n_jobs).found == 2
+    assert run_jobs(jobs, tmp_path, Workers(n_jobs)).found == 2
     assert toys.calls == [0, 1, 1, 2, 2, 3]
 
 
@@ -128,7 +129,7 @@ def test_failures_are_recorded_and_the_rest_goes_on(tmp_path, toys, n_jobs):
 def test_a_process_that_dies_fails_alone(tmp_path, toys):
     kinds = {1: "raise", 2: "die"}
     jobs = [toys.job(i, kind=kinds.get(i), seconds=0.05) for i in range(6)]
-    done = run_jobs(jobs, tmp_path, n_jobs=2)
+    done = run_jobs(jobs, tmp_path, Workers(2))
     assert done.made == 4
     errors = {f.path: f.error for f in done.failures}
     assert sorted(errors) == ["r/1.csv", "r/2.csv"]
@@ -140,14 +141,14 @@ def test_a_process_that_dies_fails_alone(tmp_path, toys):
 def test_ctrl_c_keeps_what_is_finished(tmp_path, toys):
     jobs = [toys.job(i, kind="interrupt" if i == 2 else None) for i in range(4)]
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(jobs, tmp_path, n_jobs=1)
+        run_jobs(jobs, tmp_path, Workers(1))
     assert len(values(tmp_path)) == 2
-    assert run_jobs(jobs, tmp_path, n_jobs=1).made == 2
+    assert run_jobs(jobs, tmp_path, Workers(1)).made == 2
     assert toys.calls == [0, 1, 2, 2, 3]
 
 
 def test_what_is_printed_stays_out_of_the_output(tmp_path, toys, capsys):
-    run_jobs([toys.job(0, kind="print")], tmp_path, n_jobs=1)
+    run_jobs([toys.job(0, kind="print")], tmp_path, Workers(1))
     assert capsys.readouterr().out == ""
 
 
@@ -171,10 +172,10 @@ def test_another_run_keeps_its_job_until_it_dies(tmp_path, toys):
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        done = run_jobs(jobs, tmp_path, n_jobs=1)
+        done = run_jobs(jobs, tmp_path, Workers(1))
         assert (done.made, done.elsewhere) == (2, 1)
         other.kill()
-    done = run_jobs(jobs, tmp_path, n_jobs=1)
+    done = run_jobs(jobs, tmp_path, Workers(1))
     assert (done.found, done.made, done.elsewhere) == (2, 1, 0)
     assert toys.calls == [0, 1, 2]
 
@@ -188,9 +189,9 @@ def test_two_jobs_cannot_share_a_file(tmp_path, toys):
 def test_no_scheduler_is_one_sentence(tmp_path, toys, monkeypatch):
     monkeypatch.setattr(runner, "_CONNECT", 0.2)
     with pytest.raises(ValueError, match="`dask` must be the address"):
-        run_jobs([toys.job(0)], tmp_path, dask="nonsense")
+        run_jobs([toys.job(0)], tmp_path, Workers(dask="nonsense"))
     with pytest.raises(ClusterLostError, match="No dask scheduler answers at `tcp://"):
-        run_jobs([toys.job(0)], tmp_path, dask="tcp://127.0.0.1:9")
+        run_jobs([toys.job(0)], tmp_path, Workers(dask="tcp://127.0.0.1:9"))
 
 
 TEXT = f"a,b,{SEAL},µ\n" + "\n".join(f"{i},{i / 7!r}" for i in range(9)) + "\n"
@@ -368,8 +369,8 @@ def test_a_map_waits_for_what_another_run_computes_until_it_dies(tmp_path):
 def test_what_another_run_has_tidied_up_is_computed_again(tmp_path, monkeypatch):
     runs = []
 
-    def tidied(jobs, folder, **options):
-        runs.append(run_jobs(jobs, folder, **options))
+    def tidied(*jobs, **options):
+        runs.append(run_jobs(*jobs, **options))
         if len(runs) == 1:
             (tmp_path / "units-0002.json").unlink()
         return runs[-1]

@@ -78,9 +78,9 @@ def watched(watch: str, *arguments: object) -> subprocess.Popen:
 
 def test_interrupt_ends_with_130_and_writes_nothing(beats, monkeypatch):
     """As below, with the signal from inside."""
-    from greenfold.optimizers import run
+    from greenfold.optimizers import ascent
 
-    ascend, calls = run.ascend, []
+    ascend, calls = ascent.ascend, []
 
     def pressed(*arguments, **options):
         calls.append(None)
@@ -88,7 +88,7 @@ def test_interrupt_ends_with_130_and_writes_nothing(beats, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return ascend(*arguments, **options)
 
-    monkeypatch.setattr(run, "ascend", pressed)
+    monkeypatch.setattr(ascent, "ascend", pressed)
     command = ("fit", beats, "--order", 1, "--model", "m.gfm", *SMALL)
     done = invoke(*command, code=130)
     assert len(calls) == 2

@@ -35,7 +35,7 @@ from enum import Enum
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 import joblib
 
@@ -71,17 +71,21 @@ _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
 _LOUD = ("distributed.client", "tornado.application")
 
 
+Values: TypeAlias = Mapping[str, Any]
+Work: TypeAlias = Callable[[Values, Values], str]
+
+
 @dataclass(frozen=True)
 class Job:
     """A result file, and how to make it."""
 
     path: str  # below the folder of results, with forward slashes
     #: ``work(configuration, context)`` returns the text of the file, which contains `SEAL`.
-    work: Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+    work: Work
     #: Everything that determines the result, as JSON; a change makes a result stale.
-    configuration: Mapping[str, Any]
+    configuration: Values
     #: Values that do not affect the result, such as the folder of the data.
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Values = field(default_factory=dict)
     weight: float = 1.0  # share in the work
     title: str = ""
 
@@ -97,7 +101,7 @@ class Job:
         return fingerprint(dict(self.configuration))
 
 
-def fingerprint(values: Any) -> str:
+def fingerprint(values: object) -> str:
     """Return the hash of JSON values, 16 hexadecimal digits."""
     shown = json.dumps(plain(values), sort_keys=True)
     return hashlib.sha256(shown.encode()).hexdigest()[:16]
@@ -283,7 +287,7 @@ class _Here:
     def room(self) -> int:
         return 1
 
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, work: Callable[..., Any], *arguments: object) -> Future:
         future: Future = Future()
         # At Ctrl-C, an optimisation returns its best so far, which is not the result.
         with noticing_interrupts(insist=True):
@@ -305,7 +309,7 @@ class _Processes:
     def room(self) -> int:
         return self._n_jobs
 
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, work: Callable[..., Any], *arguments: object) -> Future:
         try:
             return self._executor().submit(work, *arguments)
         except BrokenProcessPool:  # it died after the last job came back, and is replaced
@@ -382,7 +386,7 @@ class _Cluster:
         require(now - self._seen <= _PATIENCE, lost, ClusterLostError)
         return _AHEAD * threads
 
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, work: Callable[..., Any], *arguments: object) -> Future:
         try:
             return self._executor.submit(work, *arguments)
         except (OSError, CancelledError, RuntimeError) as error:
@@ -420,14 +424,40 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Workers:
+    """Where jobs run: processes of this machine, or a dask cluster.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Number of processes; by default all cores.
+    dask : str, optional
+        Address or file of a dask scheduler, whose workers replace this machine. They must
+        find the data at the same paths, or through ``GREENFOLD_DATA``.
+    redo : bool
+        Whether to compute finished results again.
+    """
+
+    n_jobs: int | None = None
+    dask: str | None = None
+    redo: bool = False
+
+    def _start(self) -> _Here | _Processes | _Cluster:
+        """Return a running pool."""
+        wanted = joblib.cpu_count() if self.n_jobs is None else self.n_jobs
+        must(wanted >= 1, "n_jobs", "be at least 1", self.n_jobs)
+        if self.dask is not None:
+            return _Cluster(self.dask)
+        return _Here() if wanted == 1 else _Processes(wanted)
+
+
 def run_jobs(
     jobs: Sequence[Job],
     folder: str | Path,
+    workers: Workers | None = None,
     *,
     label: str = "",
-    n_jobs: int | None = None,
-    dask: str | None = None,
-    redo: bool = False,
     wait_for_others: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
@@ -438,16 +468,15 @@ def run_jobs(
     """
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths, but two write the same file.")
-    store = Store(folder)
+    store, workers, summary = Store(folder), workers or Workers(), summary or Summary()
     store.prepare()
-    summary = Summary() if summary is None else summary
     summary.total = len(jobs)
     waiting, replaced = deque[Job](), set[str]()
     for job in jobs:
         state = store.state(job)
         if state is State.FOREIGN:
             summary.foreign.append(job.path)
-        elif state is State.FINISHED and not redo:
+        elif state is State.FINISHED and not workers.redo:
             summary.found += 1
         else:
             waiting.append(job)
@@ -455,10 +484,7 @@ def run_jobs(
                 replaced.add(job.path)
     if not waiting:
         return summary
-    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
-    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
-    here = _Here() if wanted == 1 else _Processes(wanted)
-    pool = here if dask is None else _Cluster(dask)
+    pool = workers._start()
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
@@ -466,7 +492,7 @@ def run_jobs(
             # loky restarts processes that have grown, and warns about it.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
             with shown.bar(label, total, done) as bar:
-                loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
+                loop = _Loop(waiting, store, pool, summary, bar, workers.redo, replaced)
                 loop.run(wait_for_others)
     except BaseException:
         pool.close(at_once=True)
@@ -586,7 +612,7 @@ class _Loop:
         self.bar.advance(job.weight)
 
 
-def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
+def perform(work: Work, configuration: Values, context: Values) -> dict[str, str]:
     """Run one job, and return its text or a record of its exception."""
     try:
         # An estimator's output would mix with that of the command.
@@ -607,7 +633,7 @@ def run_map(
     work: Callable[[Any], Any],
     items: Sequence[Any],
     folder: str | Path,
-    configuration: Mapping[str, Any],
+    configuration: Values,
     *,
     label: str,
     n_jobs: int | None = 1,
@@ -624,10 +650,9 @@ def run_map(
         path, context = f"{stem}-{i:04d}.json", {"work": work, "item": item}
         decides = {**configuration, "map": label, "item": i}
         jobs.append(Job(path, _checkpoint, decides, context, title=label))
-    n_jobs = 1 if len(jobs) == 1 else n_jobs
-    store = Store(folder)
+    workers, store = Workers(1 if len(jobs) == 1 else n_jobs), Store(folder)
     while True:
-        done = run_jobs(jobs, folder, label=label, n_jobs=n_jobs, wait_for_others=True)
+        done = run_jobs(jobs, folder, workers, label=label, wait_for_others=True)
         for failure in done.failures:
             error = RuntimeError(f"{label}, {failure.path}: {failure.error}")
             error.add_note(failure.traceback)
@@ -640,6 +665,6 @@ def run_map(
             return [json.loads(store.target(job).read_bytes())["result"] for job in jobs]
 
 
-def _checkpoint(_: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+def _checkpoint(_: Values, context: Values) -> str:
     result = plain(context["work"](context["item"]))
     return json.dumps({"seal": SEAL, "result": result}) + "\n"

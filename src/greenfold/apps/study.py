@@ -5,6 +5,8 @@ Every architecture is made from the same few numbers, as far as they apply: g is
 loop; the window of a Legendre delay system is N τ, whatever g is.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import re
@@ -14,10 +16,10 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,33 +31,108 @@ from .._base.files import plain, write_csv, write_figure
 from ..devices.noise import state_covariance
 from ..math.decisions import Clouds, decide, held_out_score
 from . import runner
-from .runner import SEAL, Job, Summary, fingerprint
+from .runner import SEAL, Job, Summary, Workers, fingerprint
 from .style import BOUND, RANDOM, SOLVED, drawing
 from .sweep import Dataset, find_datasets, read_dataset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Grid", "read_study", "study", "write_table"]
 
 #: Architectures, and whether they depend on the seed.
-ARCHITECTURES = dict.fromkeys(("random", "sparse", "dale", "spatial", "oscillators"), True)
+ARCHITECTURES: dict[str, bool] = dict.fromkeys(
+    ("random", "sparse", "dale", "spatial", "oscillators"), True
+)
 ARCHITECTURES |= dict.fromkeys(("cycle", "delay_line", "legendre"), False)
 #: Gains by name; a number after a colon is their parameter.
 _NAMES = ("linear", "quadratic", "tanh", "biased_tanh")
 GAINS: dict[str, Callable[..., gf.Gain]] = {name: getattr(gf.Gain, name) for name in _NAMES}
-#: Settings that vary between networks, with their defaults.
-AXES: dict[str, list[Any]] = {
-    "architecture": ["random"], "neurons": [50], "g": [0.9], "tau": [0.25], "seed": [0],
-    "order": [0], "gain": ["linear"], "inside": [0.0],
-}  # fmt: skip
-#: Settings that are the same for all networks.
-SETTINGS: dict[str, Any] = {
-    "eta": 10.0, "duration": 10.0, "noise": [0.0, 0.1], "draws": 10, "memory": False,
-}  # fmt: skip
 FORMAT = 1  # increase it if this module makes other results from the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
 _GAP, _MEMORY_GAP = 5e-4, 1e-2
 #: Number of steps of white input for the memory, over the duration of the stimuli, and
 #: noise on each state when it is read.
 _MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One network, and how it is scored."""
+
+    architecture: str = "random"
+    neurons: int = 50
+    g: float = 0.9
+    tau: float = 0.25
+    seed: int = 0
+    order: int | str = 0
+    gain: str = "linear"
+    inside: float = 0.0
+    eta: float = 10.0
+    duration: float = 10.0
+    noise: tuple[float, ...] = (0.0, 0.1)
+    draws: int = 10
+    memory: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Setting:
+        """Return a checked setting, with defaults for what is not given."""
+        one: dict[str, Any] = asdict(cls()) | dict(given)
+        kind, order, memory = one["architecture"], one["order"], one["memory"]
+        kinds = f"be one of {', '.join(ARCHITECTURES)}"
+        must(kind in ARCHITECTURES, "architecture", kinds, repr(kind))
+        for name in ("g", "tau", "eta", "duration"):
+            one[name] = check.positive(one[name], name)
+        for name, least in ("neurons", 1), ("seed", 0), ("draws", 1):
+            one[name] = check.count(one[name], name, minimum=least)
+        paired = kind != "oscillators" or one["neurons"] % 2 == 0
+        pairs = "`neurons` must be even: oscillators come in pairs"
+        require(paired, f"{pairs}; got {one['neurons']}.")
+        one["seed"] *= ARCHITECTURES[kind]  # without random numbers, they are one network
+        if order != "exact":
+            one["order"] = order = check.count(order, "order", minimum=0)
+        one["inside"] = inside = _number(one["inside"], "inside")
+        what = "is the size of noise inside a network of order 0 and must not be negative"
+        allowed = inside >= 0 and (order == 0 or not inside)
+        require(allowed, f"`inside` {what}; got {inside:g} at order {order}.")
+        one["gain"] = str(one["gain"])
+        one["order"] = 0 if make_gain(one["gain"]).is_linear else order
+        noise = [_number(value, "noise") for value in _values("noise", one["noise"])]
+        must(min(noise) >= 0, "noise", "not be negative", f"{min(noise):g}")
+        one["noise"] = tuple(noise)
+        wanted = "be true or false"
+        must(isinstance(memory, bool), "memory", wanted, repr(memory), TypeError)
+        return cls(**one)
+
+    def network(self) -> gf.Reservoir:
+        """Return the network."""
+        n, tau, gain = self.neurons, self.tau, make_gain(self.gain)
+        if self.architecture in ("cycle", "delay_line"):
+            return getattr(gf.Reservoir, self.architecture)(n, self.g, tau, gain)
+        if self.architecture == "legendre":
+            return gf.Reservoir.legendre(n, n * tau, tau, gain)
+        if self.architecture == "oscillators":
+            # The eigenvalues fill the disc as in a random network; modes are orthogonal.
+            rng = np.random.default_rng(self.seed)
+            size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
+            size *= self.g / size.max()
+            a, b = size * np.cos(angle), size * np.sin(angle)
+            return gf.Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
+        drawn: dict[str, Any] = {"rng": self.seed, "spectral_radius": self.g}
+        if self.architecture == "dale":
+            return gf.Reservoir.excitatory_inhibitory(n, tau=tau, gain=gain, **drawn)
+        if self.architecture != "random":
+            # Ten connections per neuron, as usual in echo state networks of 100 neurons.
+            drawn["connectivity"] = min(1.0, 10 / n)
+        is_spatial = self.architecture == "spatial"
+        make = gf.Reservoir.spatial if is_spatial else gf.Reservoir.random
+        return make(n, tau=tau, gain=gain, **drawn)
+
+
+#: Fields of `Setting` that vary between networks, and those that are the same for all.
+_FIELDS = [one.name for one in fields(Setting)]
+AXES, SETTINGS = _FIELDS[:8], _FIELDS[8:]
 
 
 @dataclass(frozen=True)
@@ -85,23 +162,25 @@ class Grid:
     settings: Mapping[str, Any] = field(default_factory=dict)
     random_state: int = 0
 
-    def networks(self) -> list[dict[str, Any]]:
-        """Return the checked settings of each distinct network and of its scores."""
+    def networks(self) -> list[Setting]:
+        """Return the checked settings, each once."""
         _refuse_unknown(self.axes, AXES, "`axes` may hold")
         _refuse_unknown(self.settings, SETTINGS, "`settings` may hold")
-        axes = {**AXES, **self.axes}
+        usual = asdict(Setting())
+        axes = {name: self.axes.get(name, usual[name]) for name in AXES}
         try:
-            shared = _checked_settings({**SETTINGS, **self.settings})
             if self.n_random is None:
-                drawn = itertools.product(*(_values(name, axes[name]) for name in AXES))
+                drawn = itertools.product(*(_values(*axis) for axis in axes.items()))
             else:
                 rng = check.generator(self.random_state, "random_state")
-                n_random = check.count(self.n_random, "n_random")
-                drawn = ([_drawn(k, axes[k], rng) for k in AXES] for _ in range(n_random))
-            checked = [_checked(dict(zip(AXES, one, strict=True))) for one in drawn]
+                n = check.count(self.n_random, "n_random")
+                drawn = ([_drawn(*axis, rng) for axis in axes.items()] for _ in range(n))
+            found = (
+                {**dict(zip(AXES, one, strict=True)), **self.settings} for one in drawn
+            )
+            return list(dict.fromkeys(map(Setting.of, found)))
         except TypeError as error:  # the file is wrong, not the code
             raise ValueError(str(error)) from None
-        return list({fingerprint(one): one | shared for one in checked}.values())
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], text: str) -> None:
@@ -118,7 +197,7 @@ def _values(name: str, given: Any) -> list[Any]:
     return values
 
 
-def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
+def _drawn(name: str, given: object, rng: np.random.Generator) -> Any:
     if not isinstance(given, Mapping):
         values = _values(name, given)
         return values[rng.integers(len(values))]
@@ -138,41 +217,11 @@ def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
     return round(value) if name in ("neurons", "seed") else value
 
 
-def _number(value: Any, name: str) -> float:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    must(is_number, name, "be a number", repr(value), TypeError)
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"`{name}` must be a number; got {value!r}.")
     must(np.isfinite(value), name, "be finite", repr(value))
     return float(value)
-
-
-def _checked(one: dict[str, Any]) -> dict[str, Any]:
-    """Return the checked parameters of one network."""
-    kind, order = one["architecture"], one["order"]
-    inside = _number(one["inside"], "inside")
-    kinds = f"be one of {', '.join(ARCHITECTURES)}"
-    must(kind in ARCHITECTURES, "architecture", kinds, repr(kind))
-    order = order if order == "exact" else check.count(order, "order", minimum=0)
-    what = "is the size of noise inside a network of order 0 and must not be negative"
-    allowed = inside >= 0 and (order == 0 or not inside)
-    require(allowed, f"`inside` {what}; got {inside:g} at order {order}.")
-    neurons = check.count(one["neurons"], "neurons")
-    paired = kind != "oscillators" or neurons % 2 == 0
-    require(paired, f"`neurons` must be even: oscillators come in pairs; got {neurons}.")
-    make_gain(one["gain"])
-    found = {"architecture": kind, "neurons": neurons}
-    found |= {name: check.positive(one[name], name) for name in ("g", "tau")}
-    # Without random numbers, all seeds give the same network.
-    found["seed"] = check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind]
-    return found | {"order": order, "gain": str(one["gain"]), "inside": inside}
-
-
-def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
-    noise = [_number(one, "noise") for one in _values("noise", given["noise"])]
-    must(min(noise) >= 0, "noise", "not be negative", f"{min(noise):g}")
-    memory, draws = given["memory"], check.count(given["draws"], "draws")
-    must(isinstance(memory, bool), "memory", "be true or false", repr(memory), TypeError)
-    found: dict[str, Any] = {k: check.positive(given[k], k) for k in ("eta", "duration")}
-    return found | {"noise": noise, "draws": draws, "memory": memory}
 
 
 @dataclass(frozen=True)
@@ -222,9 +271,7 @@ def study(
     *,
     data_dir: str | Path | None = None,
     download: bool = True,
-    n_jobs: int | None = None,
-    dask: str | None = None,
-    redo: bool = False,
+    workers: Workers | None = None,
     summary: Summary | None = None,
 ) -> Summary:
     """Solve many networks on the same stimuli, with one result file each.
@@ -239,7 +286,7 @@ def study(
         "ECG5000:1,2".
     grids : Grid or sequence of Grid
         Networks to solve.
-    folder, data_dir, download, n_jobs, dask, redo, summary
+    folder, data_dir, download, workers, summary
         As in `greenfold.apps.sweep.sweep`.
 
     Returns
@@ -255,8 +302,7 @@ def study(
     >>> table = read_study("study")  # doctest: +SKIP
     """
     jobs = plan(datasets, grids, data_dir=data_dir, download=download)
-    how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
-    return runner.run_jobs(jobs, folder, label="study", **how)
+    return runner.run_jobs(jobs, folder, workers, label="study", summary=summary)
 
 
 def plan(
@@ -267,13 +313,12 @@ def plan(
     download: bool = True,
 ) -> list[Job]:
     """Return the jobs of a study; raise for settings that cannot work."""
-    networks: dict[str, dict[str, Any]] = {}
+    networks: dict[Setting, Setting] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:
         for one in grid.networks():
             # The same network may be in one grid with its memory and in another without.
-            key = fingerprint({**one, "memory": None})
-            if one["memory"] or key not in networks:
-                networks[key] = one
+            key = replace(one, memory=False)
+            networks[key] = one if one.memory or key not in networks else networks[key]
     require(networks, "`grids` are empty: there is no network to solve.")
     tasks = [_task(item, data_dir, download) for item in datasets]
     require(tasks, "`datasets` must name at least one data set.")
@@ -281,7 +326,9 @@ def plan(
     return list({job.path: job for job in jobs}.values())
 
 
-def _task(item: Any, data_dir: Any, download: bool) -> tuple[Dataset, list[str], str]:
+def _task(
+    item: str | Path, data_dir: str | Path | None, download: bool
+) -> tuple[Dataset, list[str], str]:
     """Return a data set, its two classes, and a name for both."""
     name, colon, chosen = str(item).partition(":")
     source, *others = find_datasets([name], data_dir, download)
@@ -299,41 +346,17 @@ def _task(item: Any, data_dir: Any, download: bool) -> tuple[Dataset, list[str],
     return source, wanted, f"{source.name}:{','.join(wanted)}" if colon else source.name
 
 
-def _job(source: Dataset, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
+def _job(source: Dataset, classes: list[str], label: str, setting: Setting) -> Job:
     data = {"name": source.name, "label": label, "classes": classes}
     data["digest"] = source.digest
-    made_by = {"format": FORMAT, "code": gf.__version__, "setting": setting, "data": data}
-    kind, n = setting["architecture"], setting["neurons"]
+    asked: Any = plain(asdict(setting))
+    made_by = {"format": FORMAT, "code": gf.__version__, "setting": asked, "data": data}
+    kind, n = setting.architecture, setting.neurons
     # The path depends on the setting but not on the code, so a stale result is replaced.
-    path = f"results/{source.name}/{kind}-{n}-{fingerprint([setting, classes])}.json"
-    weight = float(n) ** 2 * (1 if setting["order"] == 0 else 20)
+    path = f"results/{source.name}/{kind}-{n}-{fingerprint([asked, classes])}.json"
+    weight = float(n) ** 2 * (1 if setting.order == 0 else 20)
     where = {"folder": source.folder}
     return Job(path, experiment, made_by, where, weight, title=f"{label} {kind} {n}")
-
-
-def make_network(setting: Mapping[str, Any]) -> gf.Reservoir:
-    """Return the network of a setting, with the keys of `AXES`."""
-    kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
-    tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
-    if kind in ("cycle", "delay_line"):
-        return getattr(gf.Reservoir, kind)(n, g, tau, gain)
-    if kind == "legendre":
-        return gf.Reservoir.legendre(n, n * tau, tau, gain)
-    if kind == "oscillators":
-        # The eigenvalues fill the disc as in a random network, but modes are orthogonal.
-        rng = np.random.default_rng(seed)
-        size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
-        size *= g / size.max()
-        a, b = size * np.cos(angle), size * np.sin(angle)
-        return gf.Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
-    drawn: dict[str, Any] = {"rng": seed, "spectral_radius": g}
-    if kind == "dale":
-        return gf.Reservoir.excitatory_inhibitory(n, tau=tau, gain=gain, **drawn)
-    if kind != "random":
-        # Ten connections per neuron, as usual in echo state networks of 100 neurons.
-        drawn["connectivity"] = min(1.0, 10 / n)
-    make = gf.Reservoir.spatial if kind == "spatial" else gf.Reservoir.random
-    return make(n, tau=tau, gain=gain, **drawn)
 
 
 def make_gain(text: str) -> gf.Gain:
@@ -353,13 +376,13 @@ def make_gain(text: str) -> gf.Gain:
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
     """Solve a network, compare it with random u, and return the text of the result file."""
     runner.must_be_planned_with(configuration["code"], gf.__version__)
-    data, setting = configuration["data"], dict(configuration["setting"])
+    data, asked = configuration["data"], dict(configuration["setting"])
     place = (data["name"], context["folder"], data["digest"])
     stimuli, X, signs = _read_task(*place, tuple(data["classes"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = judge(setting, stimuli, X, signs)
-    asked = {k: v for k, v in setting.items() if k != "memory"}  # its result is a column
+        found = judge(Setting.of(asked), stimuli, X, signs)
+    del asked["memory"]  # its result is a column
     record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
     # The seal is in the first line; the rest is readable.
     return json.dumps(plain(record), indent=1).replace("\n", "", 1) + "\n"
@@ -378,29 +401,30 @@ def _read_task(
 
 
 def judge(
-    setting: Mapping[str, Any], stimuli: gf.SampleStimuli, X: np.ndarray, signs: np.ndarray
+    setting: Setting, stimuli: gf.SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
     """Return the scores of a network on test series X, with solved and random u."""
     started = time.perf_counter()
-    network, order, noises = make_network(setting), setting["order"], setting["noise"]
-    steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}
-    make: Any = gf.Dynamics if order == "exact" else partial(gf.unfold, order=order)
-    system = make(network, **steps)
-    P = state_covariance(network, setting["inside"]) if setting["inside"] else None
-    options = {"eta": setting["eta"], "device": gf.Device(state_noise=P)}
-    rng = np.random.default_rng([setting["seed"], 1])
-    us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
-    how: dict[str, Any] = {"rng": setting["seed"]}
-    if system.is_linear:
-        how = {"method": gf.Convex(gap=_GAP)}
+    network, n_steps = setting.network(), stimuli.n_steps
+    exact = setting.order == "exact"
+    make: Any = gf.Dynamics if exact else partial(gf.unfold, order=int(setting.order))
+    system = make(network, n_steps=n_steps, dt=setting.duration / n_steps)
+    P = state_covariance(network, setting.inside) if setting.inside else None
+    optimize = partial(gf.optimize, system, stimuli, setting.eta)
+    optimize = partial(optimize, device=gf.Device(state_noise=P))
+    rng = np.random.default_rng([setting.seed, 1])
+    us = rng.standard_normal((setting.draws, network.n_neurons, stimuli.n_channels))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gf.ExpansionWarning)  # the row includes it
-        solved = gf.optimize(system, stimuli, **how, **options)
+        if system.is_linear:
+            solved = optimize(method=gf.Convex(gap=_GAP))
+        else:
+            solved = optimize(rng=setting.seed)
         solved.raise_if_interrupted()
-        drawn = [gf.optimize(system, stimuli, u=u, **options) for u in us]
+        drawn = [optimize(u=u) for u in us]
     margins = np.array([one.soft_margin for one in drawn])
     found: dict[str, Any] = {
-        "n_steps": stimuli.n_steps,
+        "n_steps": n_steps,
         "n_train": stimuli.n_series,
         "n_test": len(signs),
         "kappa": solved.soft_margin,
@@ -415,7 +439,7 @@ def judge(
         found["trustworthy"] = solved.validity.trustworthy
     codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
 
-    def accuracies(one: Any) -> list[float]:
+    def accuracies(one: gf.Projections) -> list[float]:
         """Return the test accuracy for each noise; the plane comes from the training."""
         inside = 0.0 if P is None else float(one.v @ P @ one.v)
         Z, Z_test = (
@@ -424,27 +448,27 @@ def judge(
         )
         clouds = Clouds.of(Z, codes, np.ones(len(codes)), np.array([1.0, 1.0]))
         scores = []
-        for noise in (float(np.sqrt(outside**2 + inside)) for outside in noises):
+        for noise in (float(np.sqrt(outside**2 + inside)) for outside in setting.noise):
             plane = decide(clouds, noise=noise, threshold="trained")
             scores.append(held_out_score(plane, Z_test, test_codes, noise)[0].mean())
         return scores
 
     random = np.mean([accuracies(one) for one in drawn], axis=0)
-    for noise, own, others in zip(noises, accuracies(solved), random, strict=True):
-        found[f"accuracy_{noise:g}"] = float(own)
-        found[f"accuracy_random_{noise:g}"] = float(others)
-    if setting["memory"]:
+    for noise, *own in zip(setting.noise, accuracies(solved), random, strict=True):
+        found[f"accuracy_{noise:g}"], found[f"accuracy_random_{noise:g}"] = map(float, own)
+    if setting.memory:
         n = _MEMORY_STEPS
-        system = gf.unfold(network, n_steps=n, dt=setting["duration"] / n)
+        system = gf.unfold(network, n_steps=n, dt=setting.duration / n)
         task = gf.RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
         gap = gf.Convex(gap=_MEMORY_GAP)
-        solved = gf.optimize(system, task, method=gap, rng=setting["seed"])
+        solved = gf.optimize(system, task, method=gap, rng=setting.seed)
         solved.raise_if_interrupted()
         # From the stream of the network, the first u would be a row of its weights.
-        rng = np.random.default_rng([setting["seed"], 2])
+        rng = np.random.default_rng([setting.seed, 2])
         noisy = gf.Device(readout_noise=_MEMORY_NOISE)
-        options = {"device": noisy, "n_draws": setting["draws"]}
-        capacity: Any = gf.memory_capacity(system, "random", rng=rng, **options)
+        capacity: Any = gf.memory_capacity(
+            system, "random", rng=rng, device=noisy, n_draws=setting.draws
+        )
         bound = solved.upper_bound
         found["memory"] = solved.gain
         found["memory_bound"] = float(np.nan if bound is None else bound)
@@ -497,7 +521,7 @@ def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
     return runner.write_bytes(target, sink.getvalue().to_pybytes())
 
 
-def _cell(name: str, value: Any) -> Any:
+def _cell(name: str, value: object) -> object:
     """Return a value for a table cell; lists and orders become text."""
     listed = value if isinstance(value, list) else [value]
     return " ".join(map(str, listed)) if name == "order" or listed is value else value
@@ -525,7 +549,7 @@ def draw(rows: Sequence[TableRow], folder: str | Path, kind: str = "svg") -> lis
     return written
 
 
-def architectures(name: str, rows: Sequence[TableRow]) -> Any:
+def architectures(name: str, rows: Sequence[TableRow]) -> Figure | None:
     """Return a figure of κ* and memory by architecture, or None if there is only one."""
     from matplotlib.figure import Figure
 
@@ -564,7 +588,7 @@ def architectures(name: str, rows: Sequence[TableRow]) -> Any:
     return figure
 
 
-def _points(at: Any, kinds: list[str], column: str, rows: list[TableRow]) -> None:
+def _points(at: Axes, kinds: list[str], column: str, rows: list[TableRow]) -> None:
     """Draw one mark per seed, a bar at the mean, and a cross at each bound."""
     bound = "bound" if column == "kappa" else f"{column}_bound"
     for place, kind in enumerate(kinds):
@@ -587,7 +611,7 @@ def _points(at: Any, kinds: list[str], column: str, rows: list[TableRow]) -> Non
         at.plot(bounds, y, "x", color=BOUND, ms=4, mew=0.9, zorder=3, label=label)
 
 
-def margin_map(name: str, rows: Sequence[TableRow]) -> Any:
+def margin_map(name: str, rows: Sequence[TableRow]) -> Figure | None:
     """Return a figure of κ* and κ*/κ_random over g and τ, or None if these are fixed."""
     from matplotlib.figure import Figure
 

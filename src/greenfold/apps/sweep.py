@@ -1,5 +1,7 @@
 """Run estimators on data sets and resamples, and compare the results."""
 
+from __future__ import annotations
+
 import ast
 import csv
 import difflib
@@ -15,10 +17,10 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,16 +29,20 @@ from .._base.arrays import on_device
 from .._base.checks import device_name, must, needs, require
 from .._base.files import plain, write_csv, write_figure, write_json
 from ..datasets import DataError, MissingValueError, archive, read_series
+from ..datasets.parsed import SeriesArrays
 from . import runner
-from .runner import SEAL, Job, Summary
+from .runner import SEAL, Job, Summary, Workers
 
-__all__ = ["compare", "sweep"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Workers", "compare", "sweep"]
 
 FORMAT = 1  # increase it if this module makes other results from the same configuration
 _SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
 _RESERVED = {"comparison", "failures"}  # folders that belong to no estimator
 
-Part = tuple[Any, np.ndarray]
+Part = tuple[Any, np.ndarray]  # series and labels
 _CONVOLUTION = "aeon.classification.convolution_based:"
 #: Estimators by their names in the literature and in aeon's results.
 KNOWN = {
@@ -405,7 +411,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     ).text()
 
 
-def _as_taken(X: Any, estimator: Any, label: str, device: str) -> Any:
+def _as_taken(X: SeriesArrays, estimator: object, label: str, device: str) -> Any:
     """Return series in the shape that the estimator's library expects."""
     origin = {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}
     if "aeon" in origin:
@@ -416,13 +422,14 @@ def _as_taken(X: Any, estimator: Any, label: str, device: str) -> Any:
         return on_device(X, device)
     if "sklearn" not in origin:
         return X
-    what = "treats the values of a series as features, but the series have"
-    require(not isinstance(X, list), f"{label} {what} unequal lengths.", DataError)
+    if isinstance(X, list):
+        what = "treats the values of a series as features, but the series have"
+        raise DataError(f"{label} {what} unequal lengths.")
     return X.reshape(len(X), -1)
 
 
 def _probabilities(
-    estimator: Any, X: Any, n_cases: int, n_classes: int, label: str
+    estimator: Any, X: SeriesArrays, n_cases: int, n_classes: int, label: str
 ) -> np.ndarray:
     """Return the probabilities of all classes; raise if they are not valid."""
     returned = f"{label} returned probabilities"
@@ -455,10 +462,8 @@ def sweep(
     data_dir: str | Path | None = None,
     download: bool = True,
     seed: int | None = None,
-    n_jobs: int | None = None,
-    dask: str | None = None,
     device: str = "cpu",
-    redo: bool = False,
+    workers: Workers | None = None,
     summary: Summary | None = None,
 ) -> Summary:
     """Run estimators on resamples of data sets, with one result file each.
@@ -488,16 +493,11 @@ def sweep(
     seed : int, optional
         ``random_state`` of every estimator; by default the number of the resample, as in
         tsml-eval.
-    n_jobs : int, optional
-        Number of processes; by default all cores, or one process with a GPU.
-    dask : str, optional
-        Address or file of a dask scheduler, whose workers replace this machine. They must
-        find the data at the same paths, or through ``GREENFOLD_DATA``.
     device : str, default "cpu"
         Device for greenfold's own estimators; "cuda" or "cuda:1", … needs PyTorch. Series
         of several lengths and other estimators stay on the host.
-    redo : bool
-        Whether to compute finished results again.
+    workers : Workers, optional
+        Where the jobs run; by default in a process per core, or in one with a GPU.
     summary : Summary, optional
         Filled during the run, so that you can read it after an exception.
 
@@ -514,9 +514,10 @@ def sweep(
     >>> print(compare("results"))  # doctest: +SKIP
     """
     # Check all arguments before computing anything.
-    if device_name(device) != "cpu" and dask is None:
+    workers = workers or Workers()
+    if device_name(device) != "cpu" and workers.dask is None:
         on_device(np.zeros(1), device)
-        n_jobs = n_jobs or 1
+        workers = replace(workers, n_jobs=workers.n_jobs or 1)
     specs = [parse_estimator(one) for one in estimators]
     require(specs, "`estimators` must name at least one estimator.")
     labels = [spec.label for spec in specs]
@@ -540,8 +541,7 @@ def sweep(
         for number in numbers
         for spec in specs
     ]
-    how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
-    return runner.run_jobs(jobs, folder, label="sweep", **how)
+    return runner.run_jobs(jobs, folder, workers, label="sweep", summary=summary)
 
 
 def _job(spec: EstimatorSpec, data: Dataset, resample: int, seed: int, device: str) -> Job:
@@ -766,7 +766,10 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
 
 
 def _published_accuracies(
-    names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
+    names: Iterable[str],
+    datasets: Sequence[str],
+    resamples: Sequence[int],
+    data_dir: str | Path | None,
 ) -> tuple[Scores, list[str]]:
     """Return published accuracies on the same resamples, and notes on missing results.
 
@@ -837,7 +840,7 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         names, n_sets = comparison.estimators, len(comparison.datasets)
 
-        def write(figure: Any, *name: str) -> None:
+        def write(figure: Figure, *name: str) -> None:
             words = (re.sub(r"[^\w.+=-]+", "-", word).strip("-") for word in name)
             target = folder / f"{'_'.join(words)}.{kind}"
             written.append(write_figure(target, figure, bbox_inches="tight"))
@@ -847,12 +850,13 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
             # The title goes above the diagram, whose axes fill the figure.
             figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
             write(figure, "critical_difference")
-        titled: Any = {"title": f"Accuracy, {comparison.basis}"}
-        titled["statistic_tests"] = n_sets >= _MIN_SETS
         columns = zip(names, comparison.accuracy.T, strict=True)
         for (a, first), (b, second) in itertools.combinations(columns, 2):
             if a in comparison.own:
-                figure, axes = scatter(first, second, a, b, **titled)
+                title, tested = f"Accuracy, {comparison.basis}", n_sets >= _MIN_SETS
+                figure, axes = scatter(
+                    first, second, a, b, title=title, statistic_tests=tested
+                )
                 for axis in (axes.xaxis, axes.yaxis):
                     axis.label.set_size("medium")  # a long name would overlap the legend
                 write(figure, "scatter", a, b)

@@ -9,7 +9,6 @@ from .options import (
     arg,
     command,
     complete_dataset,
-    opt,
     refuse_if,
 )
 
@@ -19,12 +18,10 @@ NAME = arg(
     help="Name of a data set in the UCR or UEA archive, such as ECG5000.",
     autocompletion=complete_dataset,
 )
-#: Every command takes a seed, so that scripts need not know which commands use it.
-UNUSED = opt(0, hidden=True)
 
 
 @command("greenfold data list --json")
-def list_(data_dir: Path | None = DATA_DIR, seed: int = UNUSED) -> Answer:
+def list_(data_dir: Path | None = DATA_DIR) -> Answer:
     """List the data sets on this machine."""
     from ..datasets.archive import list_datasets
 
@@ -41,7 +38,7 @@ def list_(data_dir: Path | None = DATA_DIR, seed: int = UNUSED) -> Answer:
 
 
 @command("greenfold data path ECG5000")
-def path(name: str = NAME, data_dir: Path | None = DATA_DIR, seed: int = UNUSED) -> Answer:
+def path(name: str = NAME, data_dir: Path | None = DATA_DIR) -> Answer:
     """Print the folder of a data set on this machine."""
     from ..datasets.archive import dataset_path
 
@@ -50,7 +47,7 @@ def path(name: str = NAME, data_dir: Path | None = DATA_DIR, seed: int = UNUSED)
 
 
 @command("greenfold data fetch ECG5000")
-def fetch(name: str = NAME, data_dir: Path | None = DATA_DIR, seed: int = UNUSED) -> Answer:
+def fetch(name: str = NAME, data_dir: Path | None = DATA_DIR) -> Answer:
     """Download a data set from the public archive into the cache."""
     from ..datasets.archive import download_dataset
 

@@ -1,11 +1,16 @@
 """`greenfold evaluate` and `demo`: compare random and solved projections."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.interrupts import raise_if_interrupted
 from . import options, show
 from .options import Answer, Classifier, Tested, command, opt
+
+if TYPE_CHECKING:
+    from ..apps.report.comparison import Row, Split
 
 _PAGE = Path("greenfold-report.html")
 #: A non-linear fit takes about as long as this many linear fits.
@@ -18,8 +23,7 @@ def evaluate(
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
     holdout: float = options.holdout(0.25, least=0.01),
-    order: Any = opt("1", "Network", read=options.ORDER),
-    network: Classifier = Classifier(eta="10", noise=0.1),
+    network: Classifier = Classifier(order="1", eta="10", noise=0.1),
     pooled: bool = opt(False),
     seed: int = options.SEED,
 ) -> Answer:
@@ -44,7 +48,7 @@ def evaluate(
     # At the large η that cross-validation may choose, tight proofs take minutes.
     parameters["certify"] = network.eta != "cv"
     task = load_task(data, files, seed=seed, holdout=holdout, device=network.device)
-    return compare(task, order, network.noise, seed, parameters, report, pooled)
+    return compare(task, network.order, network.noise, seed, parameters, report, pooled)
 
 
 @command("greenfold demo --report page.html")
@@ -61,35 +65,33 @@ def demo(
     from ..apps.demo import NOISE, PARAMETERS, demo_task
 
     if orders:
+        why = "is for the comparison of projections; leave it out with --orders"
+        options.invocation.refuse(why, "report", "seed")
         return _orders()
     options.check_targets(report=report)
     return compare(demo_task(seed), 1, NOISE, seed, PARAMETERS, report)
 
 
 def _orders() -> Answer:
-    from ..apps import demo as built_in
+    from ..apps.demo import ALPHAS, ORDERS, order_errors, order_slopes
 
     with options.progress(1) as step:
         step("running the ODE solver")
-        errors = built_in.order_errors()
-    slopes = built_in.order_slopes(errors)
-    record = {
-        "orders": built_in.ORDERS,
-        "alphas": built_in.ALPHAS,
-        "relative_errors": errors,
-        "slopes": slopes,
-    }
-    columns = ["order", *(f"α = {alpha:g}" for alpha in built_in.ALPHAS), "slope", "theory"]
+        errors = order_errors()
+    slopes = order_slopes(errors)
+    record = {"orders": ORDERS, "alphas": ALPHAS}
+    record |= {"relative_errors": errors, "slopes": slopes}
+    columns = ["order", *(f"α = {alpha:g}" for alpha in ALPHAS), "slope", "theory"]
     rows = [
         [str(order), *(f"{error:.1e}" for error in line), f"{slope:.2f}", str(order + 1)]
-        for order, line, slope in zip(built_in.ORDERS, errors, slopes, strict=True)
+        for order, line, slope in zip(ORDERS, errors, slopes, strict=True)
     ]
     title = "Relative error of the unfolded states, compared with an ODE solver"
     return Answer(record, lambda: show.table(columns, rows, title=title, n_text=0))
 
 
 def compare(
-    task: Any,
+    task: "Split",
     order: int | str,
     noise: float,
     seed: int,
@@ -105,17 +107,18 @@ def compare(
     # Solving for u takes several times as long as solving for v.
     weights = [weight_of(k) * one for k in orders for one in (1, 4)]
     drawing = 2 * weight_of(order) if report else 0
-    how: dict[str, Any] = {"noise": noise, "seed": seed}
+    measured = partial(comparison.compare, task, noise=noise, seed=seed)
     other = None
     with options.progress(sum(weights) + 3 + drawing + 4 * pooled) as step:
         step("drawing random u", 3)
         own = {k: v for k, v in parameters.items() if k not in ("alpha", "certify")}
-        drawn = [("random", 0)]
-        (first,) = comparison.compare(task, drawn, parameters=own, refit=False, **how)
+        (first,) = measured([("random", 0)], parameters=own, refit=False)
         spread, todo = comparison.random_spread(first, task, seed=seed), iter(weights)
-        how |= {"on_fit": lambda text: step(f"fitting {text}", next(todo))}
-        variants = [(u, k) for k in orders for u in (spread.median, "solved")]
-        rows = comparison.compare(task, variants, parameters=parameters, **how)
+        rows = measured(
+            [(u, k) for k in orders for u in (spread.median, "solved")],
+            parameters=parameters,
+            on_fit=lambda text: step(f"fitting {text}", next(todo)),
+        )
         notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
         if pooled:
             step("fitting the pooled classifier", 4)
@@ -123,7 +126,7 @@ def compare(
             other = {"accuracy": accuracy, "seconds": round(seconds, 3)}
         if report:
             step("drawing the figures", drawing)
-            report = write_page(report, task, rows, remark=" ".join(notes))
+            report = write_page(report, task, rows, " ".join(notes))
     record = {
         "data": task.name,
         "n_train": len(task.y),
@@ -152,18 +155,25 @@ def weight_of(order: int | str) -> float:
     return _NONLINEAR if order else 1.0
 
 
-def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
+def write_page(path: Path, task: "Split", rows: "Sequence[Row]", remark: str) -> Path:
     """Write the report and return its path; stop at Ctrl-C."""
     from ..apps.report.page import write_report
 
-    how: Any = {"remark": remark, "command": options.invocation.line()}
-    made = write_report(path, task, rows, on_part=lambda _: raise_if_interrupted(), **how)
+    line = options.invocation.line()
+    made = write_report(
+        path,
+        task,
+        rows,
+        remark=remark,
+        command=line,
+        on_part=lambda _: raise_if_interrupted(),
+    )
     raise_if_interrupted()
     return made
 
 
-def _show(record: dict[str, Any], rows: Any, notes: list[str]) -> None:
-    columns: dict[str, Any] = {
+def _show(record: dict[str, Any], rows: "Sequence[Row]", notes: list[str]) -> None:
+    columns: dict[str, Callable[[Row], str]] = {
         "network": lambda row: row.network,
         "input u": lambda row: row.projection,
         "η": lambda row: f"{row.classifier.eta_:.3g}",

@@ -1,12 +1,14 @@
 """`greenfold explore`: make a page on which you change u by hand."""
 
 from pathlib import Path
-from typing import Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from . import options, show
 from .options import Answer, Tested, arg, command, invocation, opt, pick, refuse_if
+
+if TYPE_CHECKING:
+    from ..apps.explorer.page import Explorer, PageSeries, SolvedPair, Source
+    from ..estimators.margin.classifier import ReservoirClassifier
 
 _HELD_OUT = 0.3
 _SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_default": False}
@@ -42,25 +44,44 @@ def explore(
     import tempfile
     import webbrowser
 
-    from ..apps.explorer.page import make_explorer
+    from ..apps.explorer.page import Start, make_explorer
+    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..networks.echo_state import EchoStateNetwork
+    from ..networks.reservoir import Reservoir
 
     options.check_targets(out=out)
     with options.progress(2.1) as step:
         step("reading the data")
-        model = _model(source, files.format)
-        made: dict[str, Any] = {"duration": duration, "seed": seed, "on_step": step}
-        made["command"] = options.invocation.line()
+        model, start = _model(source, files.format), Start()
         if model is not None:
             why = "cannot be combined with a MODEL, which has its own"
             invocation.refuse(why, "neurons", "g", "weights", "tau")
-            sources, reservoir, more = _of_model(model, str(source), data, files, seed)
-            made |= more
+        if not (model is None or isinstance(model, Reservoir)):
+            invocation.refuse("cannot be combined with this MODEL", "duration")
+        if isinstance(model, ReservoirClassifier):
+            name, reservoir = Path(str(source)).name, model.reservoir_
+            duration = model.unfolding_.n_steps * model.unfolding_.dt
+            start = Start.of(model, name)
+            sources = [_of_model(model, name, data, files, seed)]
+        elif isinstance(model, Reservoir | EchoStateNetwork):
+            sources, reservoir = _of_data(data, files, seed), model
         else:
+            needs = "explore needs a ReservoirClassifier, a network or series"
+            kind = f"{source!r} holds a {type(model).__name__}; {needs}"
+            refuse_if(model is not None, kind)
             how = "give one argument, or a MODEL and DATA"
             refuse_if(data is not None, f"{source!r} is not a saved model; {how}")
             sources, reservoir = _of_data(source, files, seed), network.reservoir(tau, seed)
-        target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
-        page = make_explorer(target, sources, reservoir, **made)
+        page = make_explorer(
+            out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html",
+            sources,
+            reservoir,
+            duration=duration,
+            start=start,
+            command=invocation.line(),
+            seed=seed,
+            on_step=step,
+        )
     opened = out is not None or webbrowser.open(page.path.as_uri())
     record = {
         "page": page.path,
@@ -83,37 +104,24 @@ def _model(source: str | None, form: str | None) -> Any:
 
 
 def _of_model(
-    model: Any, name: str, data: str | None, files: Tested, seed: int
-) -> tuple[list[Any], Any, dict[str, Any]]:
-    """Return data sets, network and other arguments of the page for a saved object."""
-    from ..apps.explorer.page import kept_series, remarks, start_of, with_model
-    from ..estimators.margin.classifier import ReservoirClassifier
-    from ..networks.echo_state import EchoStateNetwork
-    from ..networks.reservoir import Reservoir
+    model: "ReservoirClassifier", name: str, data: str | None, files: Tested, seed: int
+) -> "Source":
+    """Return the named series, or those that the model holds, with its class weights."""
+    from ..apps.explorer.page import Source
 
-    if isinstance(model, Reservoir | EchoStateNetwork):
-        return _of_data(data, files, seed), model, {}
-    if not isinstance(model, ReservoirClassifier):
-        needs = "explore needs a ReservoirClassifier, a network or series"
-        raise typer.BadParameter(f"{name!r} holds a {type(model).__name__}; {needs}")
     if data is not None:
-        chosen = with_model(_of_data(data, files, seed)[0], model)
-    else:
-        chosen = kept_series(model, Path(name).name)
-        if files.classes is not None:
-            few = len(set(files.classes)) < 2
-            refuse_if(few, "--classes must name two or more classes, separated by commas")
-            chosen = chosen.only(files.classes)
-    more = {
-        "duration": model.unfolding_.n_steps * model.unfolding_.dt,
-        "start": start_of(model),
-        "note": remarks(model),
-        "title": f"Tune the u of {Path(name).name}",
-    }
-    return [chosen], model.reservoir_, more
+        return _of_data(data, files, seed)[0].with_model(model)
+    why = "is for series; name them after the MODEL"
+    invocation.refuse(why, "y", "test", "trim", "data_dir", "label_column")
+    kept = Source.kept_in(model, name)
+    if files.classes is None:
+        return kept
+    few = len(set(files.classes)) < 2
+    refuse_if(few, "--classes must name two or more classes, separated by commas")
+    return kept.only(files.classes)
 
 
-def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
+def _of_data(data: str | None, files: Tested, seed: int) -> "list[Source]":
     """Return the data sets of the page: the named one, or the built-in ones."""
     from ..apps.explorer.page import Source, built_in_source
     from .inputs import load_task
@@ -124,7 +132,7 @@ def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
     return [named] if own else [named, built_in_source(seed)]
 
 
-def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
+def _show(record: dict[str, Any], page: "Explorer", opened: bool) -> None:
     print(f"{page.path} ({record['bytes'] / 1000:.0f} kB)")
     for one, (material, _) in zip(record["sets"], page.sets, strict=True):
         shown = "; ".join(" from ".join(pair["classes"]) for pair in one["pairs"])
@@ -136,7 +144,7 @@ def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
         print("No browser was found; open that file in a browser.")
 
 
-def _record(material: Any, solved: Any) -> dict[str, Any]:
+def _record(material: "PageSeries", solved: "list[SolvedPair]") -> dict[str, Any]:
     return {
         **pick(material, "name", "classes", "judged", "thinned"),
         "series": len(material.codes),

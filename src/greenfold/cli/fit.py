@@ -3,14 +3,20 @@
 import math
 import time
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
+if TYPE_CHECKING:
+    from ..apps.report.comparison import Row, Split
+    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.pooled.estimators import PooledReservoirClassifier
+
 #: Parameters of the command that the pooled classifier does not have.
-_OF_MARGIN = {"report", "projection", "order", "certify"} | {
+_OF_MARGIN = {"report", "projection", "certify"} | {
     one.name for one in fields(Classifier) if one.name not in ("jobs", "device")
 }
 #: For a larger gap to the bound, the output says how to close it.
@@ -28,7 +34,6 @@ def fit(
     projection: Literal["solved", "shared", "random"] = opt(
         "solved", "Network", sets="input_projection"
     ),
-    order: Any = opt("0", "Network", read=options.ORDER),
     network: Classifier = Classifier(),
     certify: bool = opt(False, "Network"),
     seed: int = options.SEED,
@@ -48,36 +53,35 @@ def fit(
         pooled reads the network at every step, for series that are not aligned.
     projection : Input projection u: solved (for each class), shared (one u solved
         for all classes) or random.
-    order : 0 for the linear network, 1 for the paper's first order in α, or 'exact' to
-        integrate the network.
     certify : Prove the optimum as tightly as possible, which takes longer (order 0).
     """
     from .inputs import load_task, refuse_opened
 
     pooled = classifier == "pooled"
     if pooled:
-        why = "is for the classifier with solved projections; it needs --classifier "
-        invocation.refuse(f"{why}margin", *_OF_MARGIN)
+        why = "is for the classifier with solved projections; it needs --classifier margin"
+        invocation.refuse(why, *_OF_MARGIN)
+    elif network.order != 0 or projection == "random":
+        invocation.refuse("is for solved projections of a network of order 0", "certify")
     options.check_targets(model=model, report=report)
     parameters = network.parameters()
     parameters |= {"readout_noise": network.noise, "certify": certify}
-
-    where = {"holdout": holdout, "device": network.device, "seed": seed, "keep": pooled}
+    load = partial(load_task, data, files, holdout=holdout, device=network.device)
     if pooled:
-        return _fit_pooled(load_task(data, files, **where), model, seed, network.jobs)
+        return _fit_pooled(load(seed=seed, keep_missing=True), model, seed, network.jobs)
     from ..apps.report import comparison
     from .evaluate import weight_of, write_page
 
-    weight = weight_of(order)
+    weight = weight_of(network.order)
     with options.progress(1.2 + weight + (2 * weight if report else 0)) as step:
         step("reading the data")
-        task = load_task(data, files, **where)
+        task = load(seed=seed)
         if report:
             refuse_opened(task.X, "--report")
         step("solving for the projections", weight)
-        how: dict[str, Any] = {"noise": network.noise, "seed": seed, "refit": False}
-        how["parameters"] = parameters
-        (row,) = comparison.compare(task, [(projection, order)], **how)
+        compare = partial(comparison.compare, task, noise=network.noise, seed=seed)
+        compare = partial(compare, parameters=parameters, refit=False)
+        (row,) = compare([(projection, network.order)])
         told = [comparison.explained(row), comparison.fragility(row, task, seed=seed)]
         notes = [one for one in told if one]
         step("writing the model", 0.2)
@@ -89,16 +93,18 @@ def fit(
             other = "solved" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             parameters["certify"] = certify and other == "solved"
-            twin = comparison.compare(task, [(other, order)], **how)
+            twin = compare([(other, network.order)])
             shown = comparison.share_bounds([*twin, row])
-            write_page(report, task, shown, remark=" ".join(notes))
-    record = _record(task, row.classifier, "margin", comparison.to_record(row))
+            write_page(report, task, shown, " ".join(notes))
+    record = _record(task, row.classifier, "margin") | comparison.to_record(row)
     record |= {"model": model, "report": report, "notes": notes}
+    facts = _facts(task, row) | {"model": model, "report": report}
+    return Answer(record, lambda: show.facts(facts, notes))
 
-    return Answer(record, lambda: show.facts(_facts(task, row, model, report), notes))
 
-
-def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict[str, Any]:
+def _record(
+    task: "Split", fitted: "ReservoirClassifier | PooledReservoirClassifier", kind: str
+) -> dict[str, Any]:
     return {
         "data": task.name,
         "n_train": len(task.y),
@@ -106,47 +112,39 @@ def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict
         "classes": fitted.classes_,
         "judged_on": task.judged[2],
         "classifier": kind,
-        **measured,
     }
 
 
-def _data(task: Any, fitted: Any) -> str:
+def _data(task: "Split", fitted: "ReservoirClassifier | PooledReservoirClassifier") -> str:
     names = [str(one) for one in fitted.classes_[:6]] + ["…"] * (len(fitted.classes_) > 6)
     few = f"{len(fitted.classes_)} classes ({', '.join(names)})"
     sizes = f"{fitted.n_features_in_} steps, {few}"
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 
-def _eta(fitted: Any) -> str:
-    """Return η as text, with a note if it is at the end of its grid."""
-    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
-    return f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}"
-
-
-def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:
+def _facts(task: "Split", row: "Row") -> dict[str, Any]:
     fitted, expansion = row.classifier, None
     if row.order == "exact":
         expansion = "none: the network itself is integrated"
     elif row.order and not isinstance(fitted.validity_, list):
         expansion = fitted.validity_
-    bound = f"{row.bound:.5g} ({_proof(row)})" if math.isfinite(row.bound) else None
-    noisy = f"{row.noisy_accuracy:.2%}" if row.noise else None
+    scores = fitted.eta_scores_
+    at_the_end = f" ({scores.note})" if scores is not None and scores.note else ""
+    bounded = math.isfinite(row.bound)
     return {
         "data": _data(task, fitted),
         "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
         "input u": row.projection,
-        "η": _eta(fitted),
+        "η": f"{fitted.eta_:.4g}{at_the_end}",
         "soft margin κ": f"{row.soft_margin:.5g}",
-        "upper bound": bound,
+        "upper bound": f"{row.bound:.5g} ({_proof(row)})" if bounded else None,
         f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
-        f"under noise {row.noise:g}": noisy,
+        f"under noise {row.noise:g}": f"{row.noisy_accuracy:.2%}" if row.noise else None,
         "expansion": expansion,
-        "model": model,
-        "report": report,
     }
 
 
-def _proof(row: Any) -> str:
+def _proof(row: "Row") -> str:
     """Return how tightly the optimum is proven, and how to close a wide gap."""
     if row.proven:
         return "proven optimal"
@@ -158,7 +156,9 @@ def _proof(row: Any) -> str:
     return f"{gap}: the bound is not tight at this η; a smaller --eta closes it"
 
 
-def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, float]:
+def fit_pooled(
+    task: "Split", seed: int, jobs: int | None
+) -> tuple["PooledReservoirClassifier", float, float]:
     """Return the fitted pooled classifier, its accuracy and the time of the fit."""
     from ..estimators.pooled.estimators import PooledReservoirClassifier
 
@@ -169,7 +169,7 @@ def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, floa
     return fitted, float((fitted.predict(X) == y).mean()), seconds
 
 
-def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> Answer:
+def _fit_pooled(task: "Split", model: Path | None, seed: int, jobs: int | None) -> Answer:
     import numpy as np
 
     from ..math.decisions import expected_calibration_error
@@ -185,13 +185,8 @@ def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> A
         step("writing the model", 0.2)
         if model:
             fitted.save(model)
-    measured = {
-        "accuracy": accuracy,
-        "calibration_error": error,
-        "seconds": round(seconds, 3),
-        "model": model,
-        "report": None,
-    }
+    measured = {"accuracy": accuracy, "calibration_error": error}
+    files = {"seconds": round(seconds, 3), "model": model, "report": None}
     facts = {
         "data": _data(task, fitted),
         "classifier": f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
@@ -201,4 +196,5 @@ def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> A
         "time": f"{seconds:.1f} s",
         "model": model,
     }
-    return Answer(_record(task, fitted, "pooled", measured), lambda: show.facts(facts))
+    record = _record(task, fitted, "pooled") | measured | files
+    return Answer(record, lambda: show.facts(facts))

@@ -1,22 +1,50 @@
 """`greenfold forecast`: forecast the continuation of a series."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import options, show
-from .options import REPORT, WORDS, Answer, arg, command, opt
+from .options import REPORT, WORDS, Answer, arg, command, group, opt
+
+if TYPE_CHECKING:
+    from ..apps.report.forecast import ForecastStudy
+    from ..datasets import SampledSeries
 
 #: Series that need no file.
 _BUILT_IN = ("lorenz", "mackey-glass")
+
+
+@group("Data")
+class Columns:
+    """How DATA is read.
+
+    columns : Columns to use, or patterns ('x*'); all except the time by default.
+    format : Format of DATA, if it has no known suffix: csv, npz or parquet.
+    """
+
+    columns: list[str] | None = opt(None, options.MAIN, read=WORDS)
+    format: str | None = opt(None, metavar="FORMAT")
+
+    def read(self, data: str) -> "SampledSeries":
+        """Return the series in a file, or a built-in series."""
+        from ..datasets import SampledSeries, lorenz, mackey_glass, read_sampled
+
+        if data in _BUILT_IN:
+            why = f"is for files; {data} is built in"
+            options.invocation.refuse(why, "columns", "format")
+        if data == "lorenz":
+            return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05, 149.95)
+        if data == "mackey-glass":
+            return SampledSeries(mackey_glass(3000, rng=0)[:, None], ("x",), 1.0, 2999.0)
+        return read_sampled(data, columns=self.columns, format=self.format)
 
 
 @command("greenfold forecast sensor.csv --steps 500 --report page.html")
 def forecast(
     data: str = arg(..., "DATA"),
     steps: int = opt(100, options.MAIN, min=1),
-    columns: Any = opt(None, options.MAIN, read=WORDS),
+    table: Columns = Columns(),
     holdout: float = opt(0.2, "Data", min=0.01, max=0.9),
-    format: str | None = opt(None, "Data", metavar="FORMAT"),
     neurons: int = opt(100, options.MAIN, "-n", min=1, sets="n_neurons"),
     search: int = opt(0, options.MAIN, min=0),
     seed: int = options.seed("Seed for the network and the random input weights."),
@@ -34,9 +62,7 @@ def forecast(
         or .parquet; a column named time gives the step, and columns with text are left out.
         Or a built-in series: lorenz or mackey-glass.
     steps : Number of steps to forecast.
-    columns : Columns to use, or patterns ('x*'); all except the time by default.
     holdout : Share of the samples to hold out at the end, for comparing forecasts.
-    format : Format of DATA, if it has no known suffix: csv, npz or parquet.
     neurons : Number of neurons.
     search : Number of network settings to try first; 24 is a good choice.
     out : Write the forecast to this CSV file, with a 90 % band in the columns NAME_lower
@@ -46,7 +72,7 @@ def forecast(
     options.check_targets(out=out, model=model, report=report)
     from ..apps.report.forecast import study_forecast, write_forecast_page
 
-    read = _read(data, columns, format)
+    read = table.read(data)
     with options.progress(3.0 + (report is not None)) as step:
         study = study_forecast(
             read.values,
@@ -94,19 +120,7 @@ def forecast(
     return Answer(study.record() | written, say)
 
 
-def _read(data: str, columns: Any, format: str | None) -> Any:
-    from ..datasets import SampledSeries, lorenz, mackey_glass, read_sampled
-
-    if data in _BUILT_IN:
-        options.invocation.refuse(f"is for files; {data} is built in", "columns", "format")
-    if data == "lorenz":
-        return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05, 149.95)
-    if data == "mackey-glass":
-        return SampledSeries(mackey_glass(3000, rng=0)[:, None], ("x",), 1.0, 2999.0)
-    return read_sampled(data, columns=columns, format=format)
-
-
-def _write(path: Path, study: Any, end: float) -> None:
+def _write(path: Path, study: "ForecastStudy", end: float) -> None:
     """Write the forecast with its band as CSV."""
     from .._base.files import write_csv
 

@@ -3,8 +3,9 @@
 import io
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import numpy as np
 import typer
@@ -19,10 +20,13 @@ from ..datasets import files as formats
 from ..datasets.archive import load_dataset
 from ..datasets.arrays import load_array, load_arrays
 from ..datasets.files import read_bytes, suffix_of
-from ..datasets.parsed import Labels, canonical_labels, lines_of, naming, reason
+from ..datasets.parsed import Labels, Missing, canonical_labels, lines_of, naming, reason
 from ..datasets.text import TableHints
 from ..networks.reservoir import Reservoir
-from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
+from .options import SYNTHETIC, PartName, Reading, Tested, invocation, refuse_if
+
+#: Labelled series in memory, or in a file that is read in slices.
+Series: TypeAlias = np.ndarray | list[np.ndarray] | OpenedSeries
 
 _STDIN = "-"
 #: Series up to this size, in bytes of float64, are read at once, whatever the format.
@@ -45,37 +49,46 @@ def load_series(
     reading: Reading,
     *,
     y: Path | None = None,
-    part: Literal["train", "test", "all"] = "train",
+    part: PartName = "train",
     seed: int = 0,
-    keep: bool = False,
     labels: Labels = "required",
-    **known: Any,
-) -> tuple[Any, Any]:
+    keep_missing: bool = False,
+    hints: TableHints = TableHints(),
+) -> tuple[Series, Any]:
     """Return series and labels of a file, or of one part of a data set.
 
-    ``y`` is a file with the labels, ``seed`` is for the built-in series, ``keep`` keeps
-    missing values, and ``labels`` and ``known`` are passed to `read_series`.
+    ``y`` is a file with the labels, ``seed`` is for the built-in series, and ``hints`` are
+    what a model knows about its series.
     """
     if is_file(data, reading.format):
+        invocation.refuse("is for data sets; leave it out with a file", "data_dir", "part")
+        if y is not None or labels == "none":
+            why = "names a column with labels; leave out --y and --no-labels"
+            invocation.refuse(why, "label_column")
+        if reading.format is None and _is_opened(Path(data)):
+            why = "is for files that are read at once; leave it out"
+            invocation.refuse(why, "trim", "label_column")
         wanted = labels if y is None else "none"
-        X, found = _read(data, reading, reading.format, wanted, keep, **known)
+        X, found = _read(data, reading, wanted, keep_missing, hints)
         found = found if y is None else _read_labels(y, len(X))
         return _of_classes(X, found, reading.classes, data)
-    _refuse_path("--y", y)
-    table = reading.label_column
-    refuse_if(table, "--label-column needs a file; a data set has its own labels")
+    own = "needs a file; a data set has its own labels and test series"
+    invocation.refuse(own, "y", "test", "holdout", "label_column", "labels")
     if data == SYNTHETIC:
+        invocation.refuse(f"does not apply to {data}; leave it out", "data_dir", "trim")
         drawn = demo_task(seed)
-        own = (drawn.X, drawn.y) if part == "train" else drawn.judged[:2]
-        if part == "all":
-            own = np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
+        parts = {"train": (drawn.X, drawn.y), "test": drawn.judged[:2]}
+        X, found = map(np.concatenate, zip(*parts.values(), strict=True))
+        X, found = parts.get(part, (X, found))
     else:
-        where: Any = {"data_dir": reading.data_dir, "missing": _missing(reading, keep)}
-        own = load_dataset(data, None if part == "all" else part, **where)
-    return _of_classes(*own, reading.classes, data)
+        wanted, missing = None if part == "all" else part, _missing(reading, keep_missing)
+        X, found = load_dataset(data, wanted, data_dir=reading.data_dir, missing=missing)
+    return _of_classes(X, found, reading.classes, data)
 
 
-def _of_classes(X: Any, y: Any, wanted: list[str] | None, data: str) -> tuple[Any, Any]:
+def _of_classes(
+    X: Series, y: Any, wanted: list[str] | None, data: str
+) -> tuple[Series, Any]:
     """Return the series of some classes, or of one class and all others."""
     if wanted is None:
         return X, y
@@ -98,25 +111,25 @@ def load_task(
     *,
     seed: int,
     holdout: float,
-    keep: bool = False,
+    keep_missing: bool = False,
     device: str = "cpu",
 ) -> Split:
     """Return training and test series; test series may be a file or a random share."""
     test, name = files.test, title_of(data, files.classes)
-    drawn: Any = {"y": files.y, "seed": seed, "keep": keep}
+    load = partial(load_series, data, files, y=files.y, seed=seed)
+    load = partial(load, keep_missing=keep_missing)
     if not is_file(data, files.format):
-        _refuse_path("--test", test)
-        train = load_series(data, files, part="train", **drawn)
-        judged = load_series(data, files, part="test", **drawn)
+        train, judged = load(part="train"), load(part="test")
         told = "Training and test series of the archive."
         task = Split(name, *train, *judged, told)
         plain = data == SYNTHETIC and files.classes is None
         return _on_device(demo_task(seed) if plain else task, device)
     refuse_if(str(test) == data == _STDIN, "only one of DATA and --test can be -")
-    X, y = load_series(data, files, **drawn)
+    X, y = load()
     if test is not None:
+        invocation.refuse("is for a file alone; leave it out with --test", "holdout")
         form = None if _has_known_suffix(test) else files.format
-        judged = _read(str(test), files, form, "required", keep)
+        judged = _read(str(test), replace(files, format=form), "required", keep_missing)
         X_test, y_test = _of_classes(*judged, files.classes, str(test))
         task = Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     elif holdout == 0:
@@ -127,11 +140,6 @@ def load_task(
         note = f"{len(held)} of {len(y)} series were held out as test series, at random."
         task = Split(name, _take(X, train), y[train], _take(X, held), y[held], note)
     return _on_device(task, device)
-
-
-def _refuse_path(option: str, path: Path | None) -> None:
-    own = "a data set has its own labels and test series"
-    refuse_if(path is not None, f"{option} needs a file; {own}")
 
 
 def title_of(data: str, classes: list[str] | None = None) -> str:
@@ -145,9 +153,14 @@ def title_of(data: str, classes: list[str] | None = None) -> str:
 
 
 def _read(
-    data: str, reading: Reading, form: str | None, labels: Labels, keep: bool, **known: Any
-) -> tuple[Any, Any]:
+    data: str,
+    reading: Reading,
+    labels: Labels,
+    keep_missing: bool,
+    hints: TableHints = TableHints(),
+) -> tuple[Series, Any]:
     """Return series and labels of a file, or of standard input."""
+    form = reading.format
     piped, known_forms = data == _STDIN, ", ".join(formats.FORMATS)
     wrong = form is not None and form.lower().lstrip(".") not in formats.FORMATS
     refuse_if(wrong, f"--format must be one of {known_forms}, not {form!r}")
@@ -158,13 +171,14 @@ def _read(
         small = 8 * np.prod(X.shape, dtype=float) <= _IN_MEMORY
         X, y = X[:] if small else X, None if labels == "none" else y
     else:
-        source: Any = sys.stdin.buffer if piped else data
-        is_measured = bool(known)  # a model knows how long its series are
-        missing = _missing(reading, keep)
-        wanted: Labels = "none" if suffix_of(data, form) == ".npy" else labels
-        hints = TableHints(label_column=reading.label_column, **known)
-        X, y, assumed = formats.read_with_origin(source, missing, wanted, form, hints)
-        if assumed and not is_measured:
+        X, y, assumed = formats.read_with_origin(
+            sys.stdin.buffer if piped else data,
+            _missing(reading, keep_missing),
+            "none" if suffix_of(data, form) == ".npy" else labels,
+            form,
+            hints._replace(label_column=reading.label_column),
+        )
+        if assumed and not hints.classes:  # a model knows how long its series are
             wrong = "if that is wrong, give --label-column"
             taken = f"took the first column of {data} as labels"
             invocation.remarks.append(f"{taken}; {wrong}.")
@@ -181,11 +195,11 @@ def _is_opened(path: Path) -> bool:
     return path.suffix.lower() in formats.OPENED
 
 
-def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
+def _missing(reading: Reading, keep: bool) -> Missing:
     return "trim" if reading.trim else "keep" if keep else "error"
 
 
-def refuse_opened(X: Any, option: str) -> None:
+def refuse_opened(X: Series, option: str) -> None:
     """Raise if the series are read in slices, because the option needs them in memory."""
     if isinstance(X, OpenedSeries):
         raise typer.BadParameter(
@@ -226,7 +240,7 @@ def _hold_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.nd
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _take(X: Any, index: np.ndarray) -> Any:
+def _take(X: Series, index: np.ndarray) -> Series:
     return [X[i] for i in index] if isinstance(X, list) else X[index]
 
 

@@ -17,10 +17,11 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -35,6 +36,12 @@ import typer
 from .._base.interrupts import raise_if_interrupted
 from .._base.messages import Argument
 from .._base.progress import display
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..apps.runner import Workers
+    from ..networks.reservoir import Reservoir
 
 #: The name of the built-in data set, which needs no files.
 SYNTHETIC = "synthetic-heartbeats"
@@ -58,13 +65,17 @@ class _Option(NamedTuple):
     settings: dict[str, Any]
     sets: tuple[str, ...] = ()
 
-    def describe(self, help: str | None, **more: Any) -> "_Option":
-        """Return the option with this help, unless it already has its own."""
-        return self._replace(settings={"help": help, **self.settings, **more})
+    def describe(self, help: str | None, panel: str | None = None) -> "_Option":
+        """Return the option with this help and panel, unless it has its own."""
+        place = self.settings.get("rich_help_panel") or panel
+        settings = {"help": help, **self.settings, "rich_help_panel": place}
+        return self._replace(settings=settings)
 
-    def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
+    def parameter(self, name: str, hint: object, default: object) -> inspect.Parameter:
         """Return a parameter for typer; ``name`` is also the default long option."""
         names, settings = self.names, self.settings
+        if "parser" in settings:
+            hint = Any  # typer looks at the parser alone, but refuses a union
         kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
         kind = next(kinds, None)
         if kind is not None:  # shorter than typer's type names
@@ -79,13 +90,15 @@ class _Option(NamedTuple):
         return _keyword(name, Annotated[hint, mark], given)
 
 
-def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> Any:
+def _keyword(
+    name: str, annotation: object, default: object = inspect.Parameter.empty
+) -> inspect.Parameter:
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def opt(
-    default: Any = None,
+    default: object = None,
     panel: str | None = None,
     *names: str,
     read: "Reader | None" = None,
@@ -106,12 +119,12 @@ def opt(
     return _Option(default, names, {"rich_help_panel": panel, **more}, sets)
 
 
-def arg(default: Any, metavar: str, **more: Any) -> Any:
+def arg(default: object, metavar: str, **more: Any) -> Any:
     """Define a positional argument; the default ``...`` makes it required."""
     return _Option(default, None, {"metavar": metavar, **more})
 
 
-def _described(owner: Any) -> tuple[str, dict[str, str]]:
+def _described(owner: object) -> tuple[str, dict[str, str]]:
     """Return the text of a docstring, and its lines ``name : help`` as a dict."""
     text, *found = re.split(r"^(\w+) : ", inspect.getdoc(owner) or "", flags=re.MULTILINE)
     helps = (" ".join(one.split()) for one in found[1::2])
@@ -126,8 +139,7 @@ def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
         helps = _described(cls)[1]
         for name, one in list(vars(cls).items()):
             if isinstance(one, _Option):
-                place = one.settings["rich_help_panel"] or panel
-                option = one.describe(helps.get(name), rich_help_panel=place)
+                option = one.describe(helps.get(name), panel)
                 field = dataclasses.field(default=one.default, metadata={"option": option})
                 setattr(cls, name, field)
         return dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
@@ -272,27 +284,32 @@ class Reader(NamedTuple):
     form: str
 
     @classmethod
-    def of(cls, read: Callable[[str], Any], form: str, wanted: str) -> "Reader":
-        """Return a reader that reports a ValueError as "must be ``wanted``"."""
+    def of(
+        cls,
+        read: Callable[[str], Any],
+        form: str,
+        wanted: str,
+        allowed: Callable[[Any], bool] = lambda _: True,
+    ) -> "Reader":
+        """Return a reader that reports other values as "must be ``wanted``"."""
 
-        def checked(text: str) -> Any:
-            try:
-                return read(text)
-            except ValueError:
-                raise typer.BadParameter(f"must be {wanted}, not {text!r}") from None
+        def checked(text: str) -> object:
+            with suppress(ValueError):
+                if allowed(value := read(text)):
+                    return value
+            raise typer.BadParameter(f"must be {wanted}, not {text!r}")
 
         return cls(checked, form)
 
 
 def number_or(word: str) -> Reader:
     """Return a reader of a positive number or of this word."""
-
-    def read(text: str) -> float | str:
-        if text != word and not 0 < float(text) < math.inf:
-            raise ValueError
-        return word if text == word else float(text)
-
-    return Reader.of(read, f"NUMBER|{word}", f"a positive number or '{word}'")
+    return Reader.of(
+        lambda text: text if text == word else float(text),
+        f"NUMBER|{word}",
+        f"a positive number or '{word}'",
+        lambda one: one == word or 0 < one < math.inf,
+    )
 
 
 def words(text: str) -> list[str]:
@@ -300,38 +317,33 @@ def words(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def listed(kind: Callable[[str], Any], allowed: Callable[[Any], bool]) -> Any:
-    """Return a function that splits ``2,5`` into allowed values, or raises ValueError."""
-
-    def read(text: str) -> list[Any]:
-        found = [kind(one) for one in text.split(",")]
-        if not all(map(allowed, found)):
-            raise ValueError
-        return found
-
-    return read
-
-
-counts = listed(int, lambda one: one >= 1)
-finite_numbers = listed(float, math.isfinite)
-
-
-def _order(text: str) -> int | str:
-    if text not in (*"012345", "exact"):
+def counts(text: str) -> list[int]:
+    """Split ``2,5`` into whole numbers of at least 1."""
+    found = [int(one) for one in text.split(",")]
+    if min(found) < 1:
         raise ValueError
-    return text if text == "exact" else int(text)
+    return found
 
 
-def _seed(text: str | int) -> int:
-    if not 0 <= int(text) < 2**32:
+def finite_numbers(text: str) -> list[float]:
+    """Split ``2,0.5`` into numbers."""
+    found = [float(one) for one in text.split(",")]
+    if not all(map(math.isfinite, found)):
         raise ValueError
-    return int(text)
+    return found
 
 
 WORDS = Reader(words, "A[,B,…]")
-_SEEDS = Reader.of(_seed, "N", "a whole number from 0 to 4294967295")
 COUNTS = Reader.of(counts, "K[,…]", "whole numbers of at least 1")
-ORDER = Reader.of(_order, "0…5|exact", "0 to 5 or 'exact'")
+ORDER = Reader.of(
+    lambda text: text if text == "exact" else int(text),
+    "0…5|exact",
+    "0 to 5 or 'exact'",
+    ("exact", *range(6)).__contains__,
+)
+_SEEDS = Reader.of(
+    int, "N", "a whole number from 0 to 4294967295", lambda one: 0 <= one < 2**32
+)
 
 
 # Options that several commands share
@@ -411,7 +423,7 @@ class Labelled(Reading):
     """
 
     y: Path | None = opt()
-    classes: Any = opt(None, MAIN, read=WORDS)
+    classes: list[str] | None = opt(None, MAIN, read=WORDS)
 
 
 @group("Data")
@@ -438,7 +450,7 @@ class NetworkOptions:
     g: float = opt(0.9)
     weights: Path | None = opt()
 
-    def own_weights(self) -> Any:
+    def own_weights(self) -> "np.ndarray | None":
         """Return the matrix in the file, or None for a random network."""
         if self.weights is None:
             return None
@@ -448,7 +460,7 @@ class NetworkOptions:
 
         return read_network_weights(self.weights)
 
-    def reservoir(self, tau: float, rng: Any) -> Any:
+    def reservoir(self, tau: float, rng: "int | np.random.Generator") -> "Reservoir":
         """Return the network, with the same time constant for all neurons."""
         from ..networks.reservoir import Reservoir
 
@@ -462,6 +474,8 @@ class NetworkOptions:
 class Classifier(NetworkOptions):
     """Parameters of `ReservoirClassifier`.
 
+    order : 0 for the linear network, 1 for the paper's first order in α, or 'exact' to
+        integrate the network.
     alpha : Non-linearity α of the gain y + αy², for orders of at least 1.
     tau : Time constant τ of the neurons, in the unit of the duration, or 'auto'.
     eta : Weight η of the variance in the soft margin κ, or 'cv' to choose it by
@@ -470,17 +484,20 @@ class Classifier(NetworkOptions):
     device : Device that runs the network: cpu, cuda or cuda:1, … (PyTorch).
     """
 
+    order: int | str = opt("0", read=ORDER)
     alpha: float = opt(0.05)
-    tau: Any = opt("0.25", read=number_or("auto"))
+    tau: float | str = opt("0.25", read=number_or("auto"))
     duration: float = DURATION
-    eta: Any = opt("cv", MAIN, read=number_or("cv"))
+    eta: float | str = opt("cv", MAIN, read=number_or("cv"))
     noise: float = opt(0.0, MAIN, min=0, sets="readout_noise")
     jobs: int | None = JOBS
     device: str = opt("cpu", "Output", metavar="NAME")
 
-    def parameters(self, **more: Any) -> dict[str, Any]:
-        """Return the parameters of the estimator, except the noise."""
-        found = pick(self, "alpha", "g", "tau", "duration", "eta") | more
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator, except order and noise."""
+        if self.order == 0:
+            invocation.refuse("is for non-linear networks; it needs --order", "alpha")
+        found = pick(self, "alpha", "g", "tau", "duration", "eta")
         found |= {"n_neurons": self.neurons, "n_jobs": self.jobs}
         weights = self.own_weights()
         return found if weights is None else {**found, "reservoir": weights}
@@ -503,17 +520,19 @@ class Runs:
     redo: bool = opt(False, "Options")
     data_dir: Path | None = DATA_DIR
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the options as keyword arguments of the library's functions."""
-        both = self.dask is not None and self.jobs is not None
-        refuse_if(both, "--jobs is for this machine; leave it out with --dask")
-        return pick(self, "data_dir", "dask", "redo") | {"n_jobs": self.jobs}
+    def workers(self) -> "Workers":
+        """Return where the jobs run."""
+        from ..apps.runner import Workers
+
+        if self.dask is not None:
+            invocation.refuse("is for this machine; leave it out with --dask", "jobs")
+        return Workers(self.jobs, self.dask, self.redo)
 
 
 # Checks before the work begins
 
 
-def refuse_if(wrong: Any, why: str) -> None:
+def refuse_if(wrong: object, why: str) -> None:
     """Raise a usage error with this reason if ``wrong``."""
     if wrong:
         raise typer.BadParameter(why)
@@ -521,15 +540,30 @@ def refuse_if(wrong: Any, why: str) -> None:
 
 def check_targets(**paths: Path | None) -> None:
     """Raise if a file cannot be written or is also read, or if a page cannot be made."""
+    from .._base.files import is_standard_output
+
     seen = invocation.files_read(*paths)
     for name, path in paths.items():
         if path is None:
             continue
-        _check_target(path, f"--{name}")
-        real = os.path.realpath(path.expanduser())
-        if not os.path.exists(real) or os.path.isfile(real):  # not a pipe or a device
-            refuse_if(real in seen, f"--{name} and {seen.get(real)} are the same file")
-            seen[real] = f"--{name}"
+        option, real = f"--{name}", Path(os.path.realpath(path.expanduser()))
+        what = f"{option} {str(path)!r}"
+        try:
+            kind = os.stat(real).st_mode
+        except FileNotFoundError:
+            kind = stat.S_IFREG  # a new file, or a link to a file that does not exist yet
+        except OSError as error:
+            raise typer.BadParameter(f"{what} cannot be used: {error.strerror}") from None
+        device, plain = stat.S_ISBLK(kind) or stat.S_ISSOCK(kind), stat.S_ISREG(kind)
+        mixed = "is standard output, which is for results; name a file"
+        refuse_if(stat.S_ISDIR(kind), f"{what} is a directory; name a file")
+        refuse_if(device, f"{what} is neither a file nor a pipe; name a file")
+        refuse_if(is_standard_output(path), f"{what} {mixed}")
+        lost = plain and not real.parent.is_dir()
+        refuse_if(lost, f"{what} is in a folder that does not exist")
+        if plain:
+            other = seen.setdefault(str(real), option)
+            refuse_if(other != option, f"{option} and {other} are the same file")
     if paths.get("report"):
         need("matplotlib", "jinja2")
 
@@ -544,36 +578,15 @@ def need(*packages: str, extra: str = "report") -> None:
             raise ImportError(f"Pages and figures need {name}: {how}.") from None
 
 
-def _check_target(path: Path, option: str) -> None:
-    from .._base.files import is_standard_output
-
-    what = f"{option} {str(path)!r}"
-    try:
-        kind = os.stat(path.expanduser()).st_mode
-    except FileNotFoundError:
-        kind = stat.S_IFREG  # a new file, or a link to a file that does not exist yet
-    except OSError as error:
-        raise typer.BadParameter(f"{what} cannot be used: {error.strerror}") from None
-    device = stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)
-    folder = Path(os.path.realpath(path.expanduser())).parent
-    for wrong, why in (
-        (stat.S_ISDIR(kind), "is a directory; name a file"),
-        (device, "is neither a file nor a pipe; name a file"),
-        (is_standard_output(path), "is standard output, which is for results; name a file"),
-        (stat.S_ISREG(kind) and not folder.is_dir(), "is in a folder that does not exist"),
-    ):
-        refuse_if(wrong, f"{what} {why}")
-
-
 # Output of a command
 
 
-def pick(source: Any, *names: str) -> dict[str, Any]:
+def pick(source: object, *names: str) -> dict[str, Any]:
     """Return the named attributes of an object as a dict."""
     return {name: getattr(source, name) for name in names}
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document."""
     from .._base.files import plain
 

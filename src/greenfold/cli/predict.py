@@ -1,11 +1,31 @@
 """`greenfold predict`, `score` and `show`: use, score and describe a saved model."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import options, show
-from .options import Answer, Labelled, Reading, arg, command, opt, refuse_if
+from .options import (
+    SYNTHETIC,
+    Answer,
+    Labelled,
+    Reading,
+    arg,
+    command,
+    invocation,
+    opt,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.pooled.estimators import PooledReservoirClassifier
+    from .inputs import Series
+
+    FittedClassifier = ReservoirClassifier | PooledReservoirClassifier
 
 #: Largest number of classes with a printed confusion table; the JSON always has it.
 _MAX_CLASSES = 12
@@ -53,11 +73,12 @@ def predict(
     """
     from ..datasets import DataError
     from ..datasets.files import TABLES, suffix_of
-    from .inputs import is_file, load_series
+    from .inputs import is_file
 
-    classifier, known = load_classifier(model)
-    asked: Any = {None: "optional", True: "required", False: "none"}[labels]
-    X, y = load_series(data, reading, part=part, seed=seed, labels=asked, **known)
+    _refuse_seed(data)
+    classifier, load_series = load_classifier(model)
+    asked = "optional" if labels is None else "required" if labels else "none"
+    X, y = load_series(data, reading, part=part, seed=seed, labels=asked)
     found = classifier.predict(X)
     chances = classifier.predict_proba(X) if proba else None
     accuracy = None if y is None else _accuracy(found, y, classifier.classes_)
@@ -91,24 +112,32 @@ def predict(
     return Answer(record, tell)
 
 
-def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the classifier in a file, and keywords of `load_series` for its series."""
+def _refuse_seed(data: str) -> None:
+    if data != SYNTHETIC:
+        invocation.refuse("is for the built-in series and for noise; leave it out", "seed")
+
+
+def load_classifier(
+    model: Path,
+) -> "tuple[FittedClassifier, Callable[..., tuple[Series, Any]]]":
+    """Return the classifier in a file, and `load_series` for its series."""
+    from ..datasets.text import TableHints
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from ..saving import ModelFileError, load
+    from .inputs import load_series
 
     found = load(model)
     if not isinstance(found, ReservoirClassifier | PooledReservoirClassifier):
         what = f"{model} holds a {type(found).__name__}, not a classifier"
         raise ModelFileError(f"{what}: open it in Python with greenfold.load.")
-    return found, {
-        "keep": isinstance(found, PooledReservoirClassifier),
-        "n_steps": None if found._any_length else int(found.n_features_in_),
-        "classes": found.classes_.tolist(),
-    }
+    n_steps = None if found._any_length else int(found.n_features_in_)
+    hints = TableHints(n_steps, found.classes_.tolist())
+    keep_missing = isinstance(found, PooledReservoirClassifier)
+    return found, partial(load_series, keep_missing=keep_missing, hints=hints)
 
 
-def _say_assumption(data: str, X: Any, y: Any) -> None:
+def _say_assumption(data: str, X: "Series", y: "np.ndarray | None") -> None:
     """Print whether a table was read with or without labels."""
     lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
@@ -119,7 +148,7 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
     print(f"greenfold: {told}; if that is wrong, give {cure}.", file=sys.stderr)
 
 
-def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
+def _accuracy(found: "np.ndarray", y: "np.ndarray", classes: "np.ndarray") -> float | None:
     """Return the accuracy on labelled series, or None if no label is a known class."""
     pairs = zip(found.tolist(), y.tolist(), strict=True)
     labelled = [(one, label) for one, label in pairs if label is not None]
@@ -147,21 +176,22 @@ def score(
         state at the readout.
     """
     from ..estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
-    from .inputs import load_series
 
-    classifier, known = load_classifier(model)
-    wrong = noise and not isinstance(classifier, ReservoirClassifier)
-    refuse_if(wrong, "--noise needs a model with a readout at one time")
-    X, y = load_series(data, reading, y=reading.y, part=part, seed=seed, **known)
+    classifier, load_series = load_classifier(model)
+    if not isinstance(classifier, ReservoirClassifier):
+        invocation.refuse("needs a model with a readout at one time", "noise")
+    if not noise:
+        _refuse_seed(data)
+    X, y = load_series(data, reading, y=reading.y, part=part, seed=seed)
     X, y = _labelled(data, X, y)
     record = {"model": model, "data": data, **_judge(classifier, X, y)}
-    if noise:
+    if noise and isinstance(classifier, ReservoirClassifier):
         record["readout_noise"] = noise
         record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
     return Answer(record, lambda: _show(record))
 
 
-def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
+def _labelled(data: str, X: "Series", y: "np.ndarray") -> "tuple[Series, np.ndarray]":
     """Return the labelled series, and print how many have no label."""
     import numpy as np
 
@@ -173,11 +203,11 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
     if not known.all():
         lost = f"{int((~known).sum())} series without a label are left out."
         print(f"greenfold: {lost}", file=sys.stderr)
-        X = [one for one, kept in zip(X, known, strict=True) if kept]
+        X = [X[i] for i in np.flatnonzero(known)]
     return X, np.array(y.tolist(), dtype=object)[known]
 
 
-def _judge(classifier: Any, X: Any, y: Any) -> dict[str, Any]:
+def _judge(classifier: "FittedClassifier", X: "Series", y: "np.ndarray") -> dict[str, Any]:
     """Return accuracy and confusions; a label unknown to the model counts as an error.
 
     The rows of the confusion matrix are the true classes (first those of the model, then

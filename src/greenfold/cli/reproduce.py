@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from . import options
-from .options import Answer, arg, command, opt
+from .options import Answer, arg, command, invocation, opt
 
 
 @command("greenfold reproduce fig2 --quick")
@@ -29,13 +29,18 @@ def reproduce(
     jobs : Number of processes; all cores by default.
     redraw : Draw again from the JSON files in the folder, without computing.
     """
+    if redraw:
+        why = "does not change what is drawn; leave it out with --redraw"
+        invocation.refuse(why, "quick", "jobs", "data_dir")
     options.need("matplotlib")
-    from ..apps.paper.figures import FIGURES
+    from ..apps.paper.figures import FIGURES, ON_HEARTBEATS
     from ..apps.paper.figures import reproduce as reproduced
 
     unknown = next((one for one in names or () if one not in FIGURES), None)
     known = f"choose from {', '.join(FIGURES)}"
     options.refuse_if(unknown, f"no figure or table is called {unknown!r}; {known}")
+    if not ON_HEARTBEATS & set(names or FIGURES):
+        invocation.refuse("is for figures on ECG5000; leave it out", "data_dir")
     outcomes = []
     for name in names or FIGURES:
         for outcome in reproduced(name, out, quick, data_dir, jobs, redraw):

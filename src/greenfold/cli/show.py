@@ -5,10 +5,13 @@ import os
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
-def console() -> Any:
+def console() -> "Console":
     """Return the console; in a pipe it has no colour, and 110 columns by default."""
     from rich.console import Console
 
@@ -17,7 +20,7 @@ def console() -> Any:
     return Console(width=None if "COLUMNS" in os.environ else 110, no_color=True)
 
 
-def printable(text: Any) -> str:
+def printable(text: object) -> str:
     """Return text with control characters escaped, because they may alter the terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
@@ -37,23 +40,27 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    def text(one: Any) -> Text:
+    def text(one: object) -> Text:
         return Text(printable(one))
 
     # Without frames, the tables fit into 80 columns.
-    narrow: Any = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
-    made = Table(header_style="bold", **narrow)
+    made = Table(
+        header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for i, name in enumerate(columns):
         side = "left" if i < n_text else "right"
         made.add_column(text(name), justify=side, no_wrap=not wrap, overflow="fold")
     for i, row in enumerate(rows):
         made.add_row(*map(text, row), style="bold" if i in bold else None)
     screen = console()
-    for part in (*([text(title)] if title else []), made):
-        screen.print(part)
+    if title:
+        screen.print(text(title))
+    screen.print(made)
     for note in notes:  # lines break between words, never inside a path
-        how: Any = {"break_long_words": False, "break_on_hyphens": False}
-        print(textwrap.fill(printable(note), screen.width, **how), file=screen.file)
+        filled = textwrap.TextWrapper(
+            screen.width, break_long_words=False, break_on_hyphens=False
+        )
+        print(filled.fill(printable(note)), file=screen.file)
 
 
 def number(value: float | None, form: str = ".4g") -> str:

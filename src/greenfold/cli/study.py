@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import options, show
-from .options import Answer, Reader, Runs, arg, command, group, opt, pick, refuse_if
+from .options import (
+    Answer,
+    Reader,
+    Runs,
+    arg,
+    command,
+    group,
+    invocation,
+    opt,
+    pick,
+    refuse_if,
+)
 from .sweep import resumable, tell
 
 #: Properties by which networks may differ.
@@ -77,6 +88,14 @@ class GridOptions:
         from ..apps.study import ARCHITECTURES, Grid
 
         axes = pick(self, "neurons", "g", "tau", "order", "gain")
+        kinds = set(self.architecture or ["random"])
+        if not any(ARCHITECTURES.get(kind, True) for kind in kinds):
+            why = "is for networks that are drawn; leave it out with this --architecture"
+            invocation.refuse(why, "seeds")
+        if kinds == {"legendre"}:
+            invocation.refuse("does not apply to legendre; leave it out", "g")
+        if self.order != [0] and set(self.gain or ["linear"]) == {"linear"}:
+            invocation.refuse("needs a non-linear --gain", "order")
         every = self.architecture == ["all"]
         axes["architecture"] = list(ARCHITECTURES) if every else self.architecture
         axes["seed"] = self.seeds and list(range(self.seeds))
@@ -91,7 +110,7 @@ class GridOptions:
 @command("greenfold study ECG5000 --classes 1,2 -a random -a cycle -n 50,100 --seeds 5")
 def study(
     data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
-    classes: Any = opt(None, read=options.WORDS),
+    classes: list[str] | None = opt(None, read=options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),
     networks: GridOptions = GridOptions(),
@@ -116,10 +135,12 @@ def study(
     from ..apps.runner import Summary, run_jobs
     from ..apps.study import draw, plan, read_study, write_table
 
-    where = runs.arguments()
+    workers = runs.workers()
     planned = _plan(networks, preset, config)
     wanted = data or planned.datasets
     if classes is not None:
+        if all(":" in one for one in wanted):
+            invocation.refuse("is not needed: all data name their classes", "classes")
         two = "--classes must name two classes, as in --classes 1,2"
         refuse_if(len(set(classes)) != 2, two)
         wanted = [one if ":" in one else f"{one}:{','.join(classes)}" for one in wanted]
@@ -127,9 +148,9 @@ def study(
     if runs.figures != "none":
         options.need("matplotlib")
     summary = Summary()
-    jobs = plan(wanted, planned.grids, data_dir=where.pop("data_dir"))
+    jobs = plan(wanted, planned.grids, data_dir=runs.data_dir)
     with resumable(summary):
-        run_jobs(jobs, out, label="study", summary=summary, **where)
+        run_jobs(jobs, out, workers, label="study", summary=summary)
     try:
         rows = read_study(out, {job.path for job in jobs})
     except FileNotFoundError:  # all have failed

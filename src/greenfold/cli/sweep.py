@@ -2,16 +2,49 @@
 
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from . import options, show
-from .options import Answer, Runs, arg, command, opt, refuse_if
+from .options import Answer, Runs, arg, command, group, invocation, opt, refuse_if
+
+if TYPE_CHECKING:
+    from ..apps.runner import Summary
+    from ..apps.sweep import Comparison
+
+
+@group("Comparison")
+class Compared:
+    """Whether and with what to compare the results.
+
+    compare : Compare the results in tables and figures; without -e, compare those already
+        in the folder.
+    comparison : Folder for the tables and figures; by default 'comparison' in the folder of
+        the results.
+    published : Published results to compare with, or 'none'.
+    """
+
+    compare: bool = opt(False)
+    comparison: Path | None = opt(None)
+    published: str = opt("ROCKET,MiniROCKET,MR-Hydra,HC2", metavar="NAMES")
+
+    def check(self, estimators: Sequence[str], data: Sequence[str]) -> None:
+        """Refuse options that would have no effect."""
+        if not self.compare:
+            why = "is for a comparison; it needs --compare"
+            invocation.refuse(why, "comparison", "published", "figures")
+        if not estimators:
+            refuse_if(not self.compare, "name an estimator with -e, or give --compare")
+            refuse_if(data, "DATA needs an estimator; name one with -e")
+            of_runs = ("resamples", "device", "seed", "jobs", "dask", "redo")
+            invocation.refuse("needs an estimator; name one with -e", *of_runs)
+            if self.published == "none":
+                invocation.refuse("has no effect with --published none", "data_dir")
 
 
 @command(
@@ -23,9 +56,7 @@ def sweep(
     estimators: list[str] | None = opt(None, None, "--estimator", "-e", metavar="NAME"),
     resamples: str = opt("1", None, "-r", metavar="N"),
     out: Path = opt(Path("results"), "Output"),
-    compare: bool = opt(False, "Comparison"),
-    comparison: Path | None = opt(None, "Comparison"),
-    published: str = opt("ROCKET,MiniROCKET,MR-Hydra,HC2", "Comparison", metavar="NAMES"),
+    compared: Compared = Compared(),
     runs: Runs = Runs(),
     device: str = opt("cpu", "Where it runs", metavar="DEVICE"),
     seed: int | None = options.seed(
@@ -47,22 +78,14 @@ def sweep(
     resamples : Number of resamples, beginning with 0, the provided split; or a list such as
         0-4,7.
     out : Folder for the results.
-    compare : Compare the results in tables and figures; without -e, compare those already
-        in the folder.
-    comparison : Folder for the tables and figures; by default 'comparison' in the folder of
-        the results.
-    published : Published results to compare with, or 'none'.
     device : Device for greenfold's own estimators: cpu, cuda or cuda:1, … (PyTorch). The
         default on cuda is one process.
     """
     from ..apps import sweep as sweeps
     from ..apps.runner import Summary
 
-    where = runs.arguments()
-    nothing = not estimators and not compare
-    refuse_if(nothing, "name an estimator with -e, or give --compare")
-    wrong = not estimators and data
-    refuse_if(wrong, "DATA needs an estimator; name one with -e")
+    compared.check(estimators or [], data or [])
+    workers, compare = runs.workers(), compared.compare
     if compare and runs.figures != "none":
         options.need("matplotlib", "seaborn", "aeon", extra="sweep")
     try:
@@ -72,9 +95,18 @@ def sweep(
     record: dict[str, Any] = {}
     summary = Summary()
     if estimators:
-        where |= {"seed": seed, "device": device, "summary": summary}
         with resumable(summary):
-            sweeps.sweep(estimators, data or [], numbers, out, **where)
+            sweeps.sweep(
+                estimators,
+                data or [],
+                numbers,
+                out,
+                data_dir=runs.data_dir,
+                seed=seed,
+                device=device,
+                workers=workers,
+                summary=summary,
+            )
         record = {"out": str(out), **asdict(summary)}
         if not json:  # before the comparison, which may raise
             tell(summary, out)
@@ -84,6 +116,7 @@ def sweep(
         shown = ["estimator", "data", "accuracy"]
         show_found = functools.partial(show.table, shown, rows, n_text=2)
         return Answer(record, show_found if rows else lambda: None, bool(summary.failures))
+    published = compared.published
     names = [] if published == "none" else options.words(published)
     try:
         made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
@@ -91,7 +124,7 @@ def sweep(
         if not summary.failures:
             raise
         return Answer(record, lambda: None, failed=True)  # the failures say why
-    folder = out / "comparison" if comparison is None else comparison
+    folder = compared.comparison or out / "comparison"
     files = sweeps.write_tables(made, folder, out)
     files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
     record["comparison"] = {**made.record(), "files": files}
@@ -112,7 +145,7 @@ def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]
 
 
 @contextmanager
-def resumable(summary: Any) -> Iterator[None]:
+def resumable(summary: "Summary") -> Iterator[None]:
     """At Ctrl-C, print how many results are written."""
     try:
         yield
@@ -124,7 +157,7 @@ def resumable(summary: Any) -> Iterator[None]:
         raise
 
 
-def tell(summary: Any, out: Path) -> None:
+def tell(summary: "Summary", out: Path) -> None:
     """Print the outcome of the jobs."""
     redone = f" ({summary.redone} were outdated or damaged)" if summary.redone else ""
     made = f"{summary.made} results written{redone}, {summary.found} reused"
@@ -143,7 +176,7 @@ def tell(summary: Any, out: Path) -> None:
         print(f"{len(summary.failures)} jobs failed; {where}.")
 
 
-def _show(made: Any, folder: Path) -> None:
+def _show(made: "Comparison", folder: Path) -> None:
     best = (made.accuracy >= made.accuracy.max(axis=1, keepdims=True)).sum(axis=0)
     ranked = (-made.mean_accuracy).argsort(kind="stable").tolist()
     left_out = f"Left out because incomplete: {', '.join(made.left_out)}."

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import Source, make_explorer
+from greenfold.apps.explorer import Source, Start, make_explorer
 from greenfold.apps.explorer import page as bundle
 from greenfold.apps.explorer.page import (
     MAX_NEURONS,
@@ -35,7 +35,7 @@ def test_no_address_is_ever_visited(unfolding, sets):
 
 
 def test_hostile_names_do_not_end_the_script(unfolding, sets):
-    text = render(unfolding, sets, title="<script>alert(1)</script>")
+    text = render(unfolding, sets, start=Start(title="<script>alert(1)</script>"))
     assert text.count("</script>") == 2
     assert "<b>ectopic" not in text
     assert "&lt;script&gt;alert(1)" in text

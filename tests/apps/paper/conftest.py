@@ -40,9 +40,9 @@ def heartbeats(data_dir):
 
 def compute(module, parameters, folder, heartbeats=None, data_dir=None):
     """Numbers of a figure, which must also be drawable and describable."""
-    from greenfold.apps.paper.figures import Run, style
+    from greenfold.apps.paper.figures import FigureRun, style
 
-    run = Run(module.__name__, parameters, folder, 1, heartbeats, data_dir)
+    run = FigureRun(module.__name__, parameters, folder, 1, heartbeats, data_dir)
     numbers = plain(module.compute(run))
     with style():
         module.draw(numbers, parameters)

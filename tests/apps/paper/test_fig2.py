@@ -7,7 +7,7 @@ import pytest
 
 from greenfold import optimize
 from greenfold.apps.paper import fig2
-from greenfold.apps.paper.figures import Run
+from greenfold.apps.paper.figures import FigureRun
 
 from .conftest import GAP, ROUNDING, assert_as_recorded, compute, record, some_of
 
@@ -97,7 +97,7 @@ def test_one_time_of_fig2_at_full_size(time, tmp_path, monkeypatch):
     p = replace(fig2.FULL, mode_times=modes)
     monkeypatch.setattr(fig2, "_times", lambda *_: np.array([time]))
     monkeypatch.setattr(fig2, "_solved_at", lambda _: np.array([0]))
-    found, found_modes = fig2._average(p, Run("fig2", p, tmp_path))
+    found, found_modes = fig2._average(p, FigureRun("fig2", p, tmp_path))
     places = {len(TIMES): TIMES.index(time), len(all_times): all_times.tolist().index(time)}
     recorded = {
         key: [values[places[len(values)]]] for key, values in numbers["average"].items()

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold import Ascent, Convex, Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.apps.paper import fig3
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
@@ -38,12 +38,12 @@ def stimuli(seed, strength):
     return GaussianStimuli.random(10, strength=strength, rng=100 + seed)
 
 
-def check_optimum(seed, strength, **limits):
+def check_optimum(seed, strength, n_starts=None):
     classes = stimuli(seed, strength)
     # The bound, not the value: what no linear projections can reach.
-    linear = optimize(network(seed).at_order(0), classes, ETA, tol=1e-3)
+    linear = optimize(network(seed).at_order(0), classes, ETA, Convex(gap=1e-3))
     assert linear.upper_bound is not None
-    found = optimize(network(seed), classes, ETA, tol=1e-6, **limits)
+    found = optimize(network(seed), classes, ETA, Ascent(n_starts, tol=1e-6))
     assert found.soft_margin > linear.upper_bound
     if strength == STRENGTHS[0]:
         assert found.soft_margin >= 3 * linear.upper_bound
@@ -55,12 +55,10 @@ def test_random_projections_lie_along_the_diagonal():
     unfolding, pairs = network(0), []
     rng = np.random.default_rng(9)
     for strength in STRENGTHS:
+        classes = stimuli(0, strength)
         problems = [
-            kind(one, stimuli(0, strength), ETA)
-            for kind, one in (
-                (LinearProblem, unfolding.linear),
-                (NonlinearProblem, unfolding),
-            )
+            LinearProblem(unfolding.linear.maps, classes, ETA),
+            NonlinearProblem(unfolding, classes, ETA),
         ]
         for _ in range(4):
             u = unit(rng, 100, 1)

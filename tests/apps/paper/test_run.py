@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.paper import fig2
-from greenfold.apps.paper.figures import Run, chunks
+from greenfold.apps.paper.figures import FigureRun, chunks
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def test_goes_on_where_it_was_interrupted_and_leaves_nothing_behind(tmp_path):
             signal.raise_signal(signal.SIGINT)
         return [2.0 * item]
 
-    run = partial(Run, "toy", Toy(), tmp_path)
+    run = partial(FigureRun, "toy", Toy(), tmp_path)
     with pytest.raises(KeyboardInterrupt):
         run().map("units", work, range(4))
     assert run().map("units", work, range(4)) == [[0.0], [2.0], [4.0], [6.0]]
@@ -35,7 +35,10 @@ def test_goes_on_where_it_was_interrupted_and_leaves_nothing_behind(tmp_path):
 
 
 def test_another_parameter_is_another_run(tmp_path):
-    assert Run("toy", Toy(2), tmp_path).folder != Run("toy", Toy(3), tmp_path).folder
+    assert (
+        FigureRun("toy", Toy(2), tmp_path).folder
+        != FigureRun("toy", Toy(3), tmp_path).folder
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,5 +54,7 @@ def test_processes_change_nothing(tmp_path, monkeypatch, backend):
         monkeypatch.setattr(signal, "signal", lambda *_: None)  # which threads may not set
     p = replace(fig2.QUICK, n_neurons=20, n_random=4, n_stimuli=2, per_step=1)
     work, items = partial(fig2.random_part, p), chunks(4, 2)
-    one, two = (Run(f"jobs{n}", p, tmp_path, n).map("units", work, items) for n in (1, 2))
+    one, two = (
+        FigureRun(f"jobs{n}", p, tmp_path, n).map("units", work, items) for n in (1, 2)
+    )
     np.testing.assert_allclose(one[1]["total"], two[1]["total"], rtol=1e-12)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold import SampleStimuli, optimize
+from greenfold import Alternating, SampleStimuli, optimize
 from greenfold._base.files import plain
 from greenfold.apps.paper import table1
 
@@ -107,14 +107,8 @@ def test_alternation_never_rises_above_the_bound(stimuli, seed):
     p = table1.FULL
     network = p.unfold(seed, 140, p.duration / 140)
     best: Any = optimize(network, stimuli, p.eta)
-    rounds = optimize(
-        network,
-        stimuli,
-        p.eta,
-        "alternating",
-        n_starts=10,
-        rng=np.random.default_rng([seed, 2]),
-    )
+    rng = np.random.default_rng([seed, 2])
+    rounds = optimize(network, stimuli, p.eta, Alternating(n_starts=10), rng=rng)
     assert rounds.starts.max() <= best.upper_bound * (1 + 1e-9)
     # Most starts come close: it is the same problem that both solve.
     assert rounds.starts.max() >= 0.999 * best.upper_bound

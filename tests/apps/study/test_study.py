@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +26,13 @@ from greenfold import (
     unfold,
 )
 from greenfold.apps import study as planning
-from greenfold.apps.runner import SEAL
+from greenfold.apps.runner import SEAL, Workers
 from greenfold.apps.study import (
     ARCHITECTURES,
     PRESETS,
     Grid,
+    Setting,
     judge,
-    make_network,
     plan,
     read_config,
     read_study,
@@ -44,13 +45,14 @@ from greenfold.devices.noise import state_covariance
 from ...cli.conftest import invoke
 from ...conftest import interrupt
 
+ONE = Workers(n_jobs=1)
 SMALL = {"neurons": 8, "tau": 1.0}
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_g_is_the_spectral_radius_of_every_architecture(name):
-    setting = {"architecture": name, "neurons": 20, "g": 0.7, "tau": 0.5, "seed": 3}
-    network = make_network({**setting, "gain": "tanh"})
+    setting = Setting(name, 20, g=0.7, tau=0.5, seed=3, gain="tanh")
+    network = setting.network()
     assert network.n_neurons == 20
     assert network.tau == 0.5
     assert network.gain.name == "tanh"
@@ -59,15 +61,15 @@ def test_g_is_the_spectral_radius_of_every_architecture(name):
         assert network.weights.max() == 0.7
     elif name != "legendre":
         assert radius == pytest.approx(0.7, rel=1e-6)
-    again = make_network({**setting, "gain": "tanh"})
+    again = setting.network()
     np.testing.assert_array_equal(network.weights, again.weights)
-    other = make_network({**setting, "gain": "tanh", "seed": 4})
+    other = replace(setting, seed=4).network()
     assert np.array_equal(network.weights, other.weights) != ARCHITECTURES[name]
 
 
 def test_a_row_is_what_the_library_finds(archive):
     grid = Grid({**SMALL, "inside": [0.0, 0.05]}, settings={"draws": 3, "memory": True})
-    done = study(["Beats"], grid, "out", data_dir=archive, n_jobs=1)
+    done = study(["Beats"], grid, "out", data_dir=archive, workers=ONE)
     assert (done.total, done.made, done.failures) == (2, 2, [])
     rows = {row["inside"]: row for row in read_study("out")}
     X, y = load_dataset("Beats", "train", data_dir=archive)
@@ -115,7 +117,7 @@ def test_non_linear_orders(archive, order):
     for setting in grid.networks():
         row = judge(setting, stimuli, stimuli.series, np.asarray(stimuli.signs))
         assert row["bound"] is None
-        assert ("trustworthy" in row) == (setting["order"] == 1)
+        assert ("trustworthy" in row) == (setting.order == 1)
         assert row["kappa"] > row["kappa_random"]
         assert 0.5 < row["accuracy_0"] <= 1
 
@@ -134,10 +136,10 @@ def test_a_grid_is_all_combinations_each_once():
     found = drawn.networks()
     assert found == drawn.networks()
     assert len(found) == 200
-    taus = np.log([one["tau"] for one in found])
+    taus = np.log([one.tau for one in found])
     # Uniform in the logarithm: its mean scatters by the width over √12 · √200.
     assert abs(taus.mean()) < 4 * np.log(100) / np.sqrt(12 * 200)
-    assert all(0.1 <= one["g"] <= 0.9 for one in found)
+    assert all(0.1 <= one.g <= 0.9 for one in found)
 
 
 @pytest.mark.parametrize(
@@ -197,26 +199,26 @@ def test_a_network_of_two_grids_is_solved_once(archive):
 
 
 def test_two_classes_of_three(archive):
-    study(["Three:1,2"], Grid(SMALL), "out", data_dir=archive, n_jobs=1)
+    study(["Three:1,2"], Grid(SMALL), "out", data_dir=archive, workers=ONE)
     _, y = load_dataset("Three", "train", data_dir=archive)
     (row,) = read_study("out")
     assert row["n_train"] == (np.asarray(y).astype(str) != "3").sum()
     # Another pair is another task, and never averaged with this one.
-    study(["Three:1,3"], Grid(SMALL), "out", data_dir=archive, n_jobs=1)
+    study(["Three:1,3"], Grid(SMALL), "out", data_dir=archive, workers=ONE)
     assert {row["dataset"] for row in read_study("out")} == {"Three:1,2", "Three:1,3"}
 
 
 def test_a_network_that_fails_is_recorded_and_the_rest_goes_on(archive):
     # Its radius is 1.5: the eigenvalues of a ring reach 1 and more.
     grid = Grid({**SMALL, "architecture": "cycle", "g": [0.5, 1.5]})
-    done = study(["Beats"], grid, "out", data_dir=archive, n_jobs=1)
+    done = study(["Beats"], grid, "out", data_dir=archive, workers=ONE)
     assert (done.made, len(done.failures)) == (1, 1)
     assert "unstable" in done.failures[0].error
     assert len(read_study("out")) == 1
 
 
 def test_tables(archive, tmp_path):
-    study(["Beats"], Grid({**SMALL, "g": [0.5, 0.9]}), "out", data_dir=archive, n_jobs=1)
+    study(["Beats"], Grid({**SMALL, "g": [0.5, 0.9]}), "out", data_dir=archive, workers=ONE)
     rows = read_study("out")
     made = write_table(rows, tmp_path / "a" / "t.csv")
     with open(made, newline="") as stream:
@@ -238,13 +240,13 @@ def test_a_table_in_parquet(tmp_path):
 
 
 def test_damaged_and_foreign_files_are_left_out(archive):
-    study(["Beats"], Grid({**SMALL, "g": [0.5, 0.9]}), "out", data_dir=archive, n_jobs=1)
+    study(["Beats"], Grid({**SMALL, "g": [0.5, 0.9]}), "out", data_dir=archive, workers=ONE)
     first, _second = sorted(Path("out/results/Beats").glob("*.json"))
     first.write_text(first.read_text().replace('"kappa": 0', '"kappa": 1'))
     (first.parent / "notes.json").write_text('{"mine": 1}\n')
     assert len(read_study("out")) == 1
     grid = Grid({**SMALL, "g": [0.5, 0.9]})
-    done = study(["Beats"], grid, "out", data_dir=archive, n_jobs=1)
+    done = study(["Beats"], grid, "out", data_dir=archive, workers=ONE)
     assert (done.made, done.redone, done.found) == (1, 1, 1)
     assert len(read_study("out")) == 2
     assert SEAL not in first.read_text()
@@ -266,7 +268,7 @@ def test_an_interrupted_study_goes_on_and_loses_nothing(archive, monkeypatch):
         assert path.stat().st_mtime_ns == written  # not made twice
     # A study that was never stopped has the same numbers.
     grid = Grid({"neurons": [5, 6], "g": [0.5, 0.9]})
-    study(["Beats"], grid, "whole", data_dir=archive, n_jobs=1)
+    study(["Beats"], grid, "whole", data_dir=archive, workers=ONE)
     for row, other in zip(record["rows"], read_study("whole"), strict=True):
         assert row | {"seconds": 0} == other | {"seconds": 0}
 
@@ -305,7 +307,7 @@ def test_a_killed_study_goes_on_and_loses_nothing(archive):
         assert finished()[name] == written
     # A study that was never stopped has the same numbers.
     grid = Grid({"neurons": [6, 10], "g": [0.5, 0.7, 0.9], "seed": range(2)})
-    study(["Beats"], grid, "whole", data_dir=archive, n_jobs=1)
+    study(["Beats"], grid, "whole", data_dir=archive, workers=ONE)
     for row, other in zip(rows, read_study("whole"), strict=True):
         assert row | {"seconds": 0} == other | {"seconds": 0}
 
@@ -435,6 +437,6 @@ def test_a_full_disk_is_said_and_what_was_written_stays(archive, monkeypatch):
     assert "No space left on device" in line
     assert len(read_study("out")) == 2
     done = study(
-        ["Beats"], Grid({"neurons": [5, 6, 7, 8]}), "out", data_dir=archive, n_jobs=1
+        ["Beats"], Grid({"neurons": [5, 6, 7, 8]}), "out", data_dir=archive, workers=ONE
     )
     assert (done.found, done.made) == (2, 2)

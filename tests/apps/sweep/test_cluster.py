@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from greenfold.apps.runner import Workers
 from greenfold.apps.sweep import read_predictions, sweep
 
 from ...clusters import Cluster
 from .conftest import write_set
+
+ONE = Workers(1)
 
 pytestmark = [pytest.mark.contract, pytest.mark.needs("distributed")]
 
@@ -100,7 +103,7 @@ def test_a_lost_worker_and_a_lost_scheduler_change_nothing(
     # What was there was not touched.
     assert all((broken / n).stat().st_mtime_ns == moment for n, moment in before.items())
 
-    assert sweep(ESTIMATORS, [], 1, whole, data_dir=archive, n_jobs=1).made == N_RESULTS
+    assert sweep(ESTIMATORS, [], 1, whole, data_dir=archive, workers=ONE).made == N_RESULTS
     assert predicted(broken) == predicted(whole)
     assert not list(broken.rglob(".partial-*"))
     assert not (broken / "failures").exists()

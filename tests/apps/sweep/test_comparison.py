@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from greenfold.apps.runner import Workers
 from greenfold.apps.sweep import PUBLISHED, Predictions, compare, draw, sweep, write_tables
 
+ONE = Workers(1)
 LEVELS = {"A": 0, "B": 1, "C": 2}
 SETS = ["One", "Three", "Two", "Four"]
 
@@ -162,7 +164,7 @@ def test_equal_results_and_few_sets_can_be_drawn(tmp_path):
 
 def test_a_sweep_can_be_compared(archive, own, tmp_path):
     names = ["own_estimators:Nearest", "nb=sklearn.naive_bayes:GaussianNB"]
-    sweep(names, data_dir=archive, n_jobs=1)
+    sweep(names, data_dir=archive, workers=ONE)
     made = compare(tmp_path / "results", published=())
     assert made.own == ["Nearest", "nb"]
     assert "3 data sets, the provided split" in str(made)

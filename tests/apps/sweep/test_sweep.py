@@ -9,9 +9,11 @@ import sys
 import numpy as np
 import pytest
 
+from greenfold.apps.runner import Workers
 from greenfold.apps.sweep import parse_resamples, read_predictions, sweep
 from greenfold.datasets import DataError, load_dataset
 
+ONE = Workers(1)
 OWN = "own_estimators:Nearest"
 RESULT = "Predictions/{}/testResample{}.csv"
 
@@ -21,7 +23,7 @@ def test_files_hold_what_the_estimator_predicts(tmp_path, archive):
     from sklearn.metrics import accuracy_score
     from sklearn.naive_bayes import GaussianNB
 
-    done = sweep(["nb=sklearn.naive_bayes:GaussianNB"], data_dir=archive, n_jobs=1)
+    done = sweep(["nb=sklearn.naive_bayes:GaussianNB"], data_dir=archive, workers=ONE)
     assert (done.made, done.failures) == (3, [])
     for name in ("One", "Two", "Three"):
         path = tmp_path / "results" / "nb" / RESULT.format(name, 0)
@@ -47,7 +49,13 @@ def test_files_hold_what_the_estimator_predicts(tmp_path, archive):
 @pytest.mark.needs("tsml_eval")
 def test_tsml_eval_reads_them(tmp_path, archive):
     storage = importlib.import_module("tsml_eval.evaluation.storage")
-    sweep(["nb=sklearn.naive_bayes:GaussianNB"], ["Three"], 3, data_dir=archive, n_jobs=1)
+    sweep(
+        ["nb=sklearn.naive_bayes:GaussianNB"],
+        ["Three"],
+        3,
+        data_dir=archive,
+        workers=ONE,
+    )
     for resample in range(3):
         path = tmp_path / "results" / "nb" / RESULT.format("Three", resample)
         theirs = storage.load_classifier_results(str(path), verify_values=True)
@@ -69,7 +77,7 @@ def test_own_classifiers_predict_their_largest_probability(tmp_path, archive, es
         "PooledReservoirClassifier": {"n_readouts": 16, "n_scales": 2, "engine": "array"},
     }[estimator]
     given = ", ".join(f"{key}={value!r}" for key, value in small.items())
-    sweep([f"x={estimator}({given})"], ["Two"], data_dir=archive, n_jobs=1)
+    sweep([f"x={estimator}({given})"], ["Two"], data_dir=archive, workers=ONE)
     X, y = load_dataset("Two", "train", data_dir=archive)
     X_test, y_test = load_dataset("Two", "test", data_dir=archive)
     model = kinds[estimator](**small, random_state=0).fit(X, y)
@@ -78,7 +86,7 @@ def test_own_classifiers_predict_their_largest_probability(tmp_path, archive, es
 
 
 def test_an_estimator_without_probabilities_has_certain_ones(tmp_path, archive, own):
-    sweep([OWN, "own_estimators:LabelsOnly"], ["Two"], data_dir=archive, n_jobs=1)
+    sweep([OWN, "own_estimators:LabelsOnly"], ["Two"], data_dir=archive, workers=ONE)
     found, only = (
         read_predictions(tmp_path / "results" / kind / RESULT.format("Two", 0))
         for kind in ("Nearest", "LabelsOnly")
@@ -98,7 +106,7 @@ def test_an_estimator_without_probabilities_has_certain_ones(tmp_path, archive, 
 )
 def test_a_bad_estimator_fails_alone(tmp_path, archive, own, fault, part):
     names = [OWN, f"bad={OWN}(fault={fault!r})"]
-    done = sweep(names, ["One"], data_dir=archive, n_jobs=1)
+    done = sweep(names, ["One"], data_dir=archive, workers=ONE)
     assert done.made == 1
     assert part in done.failures[0].error
     assert not (tmp_path / "results" / "bad").exists()
@@ -107,7 +115,7 @@ def test_a_bad_estimator_fails_alone(tmp_path, archive, own, fault, part):
 
 def test_changed_data_parameters_and_code_make_results_stale(tmp_path, archive, own):
     def made(name=OWN, **more):
-        return sweep([f"x={name}"], data_dir=archive, n_jobs=1, **more).made
+        return sweep([f"x={name}"], data_dir=archive, workers=ONE, **more).made
 
     assert made() == 3
     assert made() == 0
@@ -124,7 +132,7 @@ def test_a_result_of_tsml_eval_is_left_alone(tmp_path, archive, own):
     path = tmp_path / "results" / "Nearest" / RESULT.format("One", 0)
     path.parent.mkdir(parents=True)
     path.write_text("One,Nearest,TEST,0,MILLISECONDS,by hand\n-\n1.0,1,1,1,1,2\n0,0,,1,0\n")
-    done = sweep([OWN], ["One"], data_dir=archive, n_jobs=1)
+    done = sweep([OWN], ["One"], data_dir=archive, workers=ONE)
     assert (done.made, done.foreign) == (0, [f"Nearest/{RESULT.format('One', 0)}"])
     assert "by hand" in path.read_text()
 
@@ -144,7 +152,7 @@ def test_what_cannot_work_is_refused_before_any_work(tmp_path, archive, own):
 
 
 def test_reading_refuses_what_is_cut_off(tmp_path, archive, own):
-    sweep([OWN], ["One"], data_dir=archive, n_jobs=1)
+    sweep([OWN], ["One"], data_dir=archive, workers=ONE)
     path = tmp_path / "results" / "Nearest" / RESULT.format("One", 0)
     whole = path.read_bytes()
     for length in range(0, len(whole), 7):
@@ -176,7 +184,7 @@ def test_minirocket_has_its_published_accuracy(tmp_path, data_dir):
         rows = list(csv.DictReader(stream))
     table = {row["dataset"]: row["MiniROCKET"] for row in rows}
     names = ["Coffee", "GunPoint", "ItalyPowerDemand", "Plane"]
-    sweep(["MiniROCKET"], names, data_dir=data_dir, n_jobs=1)
+    sweep(["MiniROCKET"], names, data_dir=data_dir, workers=ONE)
     for name in names:
         found = read_predictions(
             tmp_path / "results" / "MiniROCKET" / RESULT.format(name, 0)

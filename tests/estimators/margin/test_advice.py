@@ -110,7 +110,7 @@ def printed(eta: float, scores: EtaChoice | None) -> str:
     task = SimpleNamespace(name="beats", y=[0, 1], judged=("", "", "test"))
     row = SimpleNamespace(classifier=fitted, order=0, noise=0.0, bound=np.nan)
     vars(row).update(network_and_order="", projection="", soft_margin=1.0, accuracy=1.0)
-    return fit._facts(task, row, None, None)["η"]
+    return fit._facts(task, row)["η"]
 
 
 def test_a_wide_gap_is_printed_with_what_to_do():

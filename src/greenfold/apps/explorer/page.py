@@ -9,15 +9,16 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 import greenfold as gf
@@ -64,7 +65,10 @@ PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
 _BASE64 = 4 / 3  # four characters for three bytes
 
 
-def _text(labels: Any) -> list[str]:
+Series: TypeAlias = np.ndarray | Sequence[np.ndarray]
+
+
+def _text(labels: ArrayLike) -> list[str]:
     return [str(label) for label in np.asarray(labels).tolist()]
 
 
@@ -85,13 +89,56 @@ class Source(Split):
             none = f"`classes` names {one!r}, but the classes of {self.name} are {shown}"
             require(one in found, f"{none}.")
 
-        def part(X: Any, y: Any) -> tuple[Any, Any]:
-            kept = [i for i, one in enumerate(_text(y)) if one in classes]
-            return ([X[i] for i in kept], np.asarray(y)[kept]) if kept else (None, None)
+        def part(X: Series, y: ArrayLike) -> tuple[Series, np.ndarray] | tuple[None, None]:
+            kept = np.flatnonzero(np.isin(_text(y), list(classes)))
+            return (
+                ([X[i] for i in kept], np.asarray(y)[kept]) if len(kept) else (None, None)
+            )
 
         X, y = part(self.X, self.y)
-        X_test, y_test = part(self.X_test, [] if self.X_test is None else self.y_test)
+        X_test, y_test = part(self.X_test, [] if self.y_test is None else self.y_test)
+        assert y is not None  # every class occurs
         return replace(self, X=X, y=y, X_test=X_test, y_test=y_test)
+
+    @classmethod
+    def kept_in(cls, classifier: gf.ReservoirClassifier, name: str) -> Source:
+        """Return the training series stored in a classifier; raise if there are none."""
+        stream = getattr(classifier, "_stream", None)
+        if stream is None or not len(stream.sample.codes):
+            how = f"name a data set or file after it: greenfold explore {name} DATA."
+            raise ValueError(f"`{name}` holds no series to show; {how}")
+        sample = stream.sample
+        kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
+        # A sample represents all series of its class.
+        factors = stream.counts / np.maximum(kept, 1)
+        values = np.ldexp(sample.values, classifier._exponent)
+        note = f"Training series stored in {name}."
+        source = cls(name, values, classifier.classes_[sample.codes], note=note)
+        return source._as_fitted(classifier, stream.counts, factors / factors.max())
+
+    def with_model(self, classifier: gf.ReservoirClassifier) -> Source:
+        """Return the series with the class weights and the scaling of a model."""
+        given, fitted = self.n_channels, classifier.n_channels_in_
+        has = f"`{self.name}` has {given} channel(s), but the model was fitted on {fitted}."
+        require(given == fitted, has)
+        names, labels = _text(classifier.classes_), _text(self.y)
+        unknown = min(set(labels) - set(names), default=None)
+        has = f"`{self.name}` holds the class {unknown!r}, which the model does not know"
+        known = ", ".join(sorted(names)[:8])
+        require(unknown is None, f"{has}; it knows {known}.")
+        counts = np.array([labels.count(one) for one in names], dtype=float)
+        return self._as_fitted(classifier, counts, np.ones(len(counts)))
+
+    def _as_fitted(
+        self, classifier: gf.ReservoirClassifier, counts: np.ndarray, factors: np.ndarray
+    ) -> Source:
+        each = class_weights(classifier, counts) * factors
+        weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
+        # Without its own scaling, a model uses the unit of the series. The page sets ‖μ‖
+        # and cannot know this unit for each pair.
+        given = classifier.input_scaling
+        scaling = 1.0 if given is None else float(given)
+        return replace(self, class_weights=weights, scaling=scaling)
 
     @property
     def n_channels(self) -> int:
@@ -101,12 +148,43 @@ class Source(Split):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The initial state of the page; None means the page's default or a random u."""
+    """Heading and initial state of the page; None means its default or a random u.
+
+    Parameters
+    ----------
+    eta, noise : float, optional
+        Weight of the variance, and readout noise.
+    u : ndarray (n_neurons, n_channels), optional
+        The input projection.
+    label : str
+        The owner of that u, for the button.
+    title, note : str
+        The heading, and a sentence on the network.
+    """
 
     eta: float | None = None
     noise: float | None = None
     u: np.ndarray | None = None
-    label: str = ""  # the owner of that u, for the button
+    label: str = ""
+    title: str = "Tune u yourself"
+    note: str = ""
+
+    @classmethod
+    def of(cls, classifier: gf.ReservoirClassifier, name: str) -> Start:
+        """Return u, η and noise of a model, and what the page does not show of it."""
+        said = []
+        if classifier.order:
+            said.append("The model is non-linear; this page shows its linear part.")
+        if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
+            said.append(
+                "The model has its own readout; this page reads the network at one time."
+            )
+        if len(classifier.classes_) > 2:
+            first = classifier.classes_[classifier.compared_[0]]
+            said.append(f"The u shown is the model's u for {first} against the rest.")
+        noise, u = classifier.readout_noise or None, classifier.heads_[0].u
+        title, note = f"Tune the u of {name}", " ".join(said)
+        return cls(float(classifier.eta_), noise, u, "The model's u", title, note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +241,7 @@ def prepare(
     how = "(choose classes with `--classes`, or leave channels out)"
     must(few, name, f"{most} {how}", f"{len(classes)} classes and {n_channels} channels")
     parts = {"training": (values, labels)}
-    if source.X_test is not None:
+    if source.X_test is not None and source.y_test is not None:
         others, found = _cube(source.X_test, [], given_steps), _text(source.y_test)
         known = [i for i, label in enumerate(found) if label in classes]
         if known:
@@ -190,7 +268,9 @@ def prepare(
     return PageSeries(name, source.note, classes, weights, *series)
 
 
-def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
+def _cube(
+    X: Iterable[ArrayLike], thinned: list[str], n_steps: int | None = None
+) -> np.ndarray:
     """Return series as (n_cases, n_channels, n_steps), padded to one length."""
     series = [np.atleast_2d(np.asarray(one, dtype=float)) for one in X]
     require(series, "there are no series to explore.")
@@ -315,7 +395,7 @@ def solve_grid(
 
 
 def accuracies(
-    series: PageSeries, pair: tuple[int, int], kernels: np.ndarray, noises: Any
+    series: PageSeries, pair: tuple[int, int], kernels: np.ndarray, noises: Iterable[float]
 ) -> np.ndarray:
     """Return the accuracy of kernels (n_kernels, D) under noise, (n_kernels, n_noises).
 
@@ -335,13 +415,13 @@ def accuracies(
     # The plane of `decisions.decide` for two clouds, all kernels at once.
     apart = np.maximum(high - low, np.finfo(float).tiny)
     odds = float(np.log(share[1] / share[0]))
-    found = np.empty((len(kernels), len(noises)))
-    for i, noise in enumerate(np.asarray(noises, dtype=float)):
+    found = []
+    for noise in noises:
         plane = (low + high) / 2 - odds * (variance + noise**2) / apart
         beyond = sign * (z_test - plane)
         correct = ndtr(beyond / noise) if noise else 0.5 * (1 + np.sign(beyond))
-        found[:, i] = correct.mean(0)
-    return found
+        found.append(correct.mean(0))
+    return np.stack(found, axis=1)
 
 
 def _round_up(value: float) -> float:
@@ -372,12 +452,10 @@ def render(
     unfolding: gf.Unfolding,
     sets: Sets,
     start: Start | None = None,
-    title: str = "",
-    note: str = "",
     command: str = "",
 ) -> str:
     """Return the page as text, for data sets with the unfolding's number of steps."""
-    neurons, steps = unfolding.n_neurons, unfolding.n_steps
+    neurons, steps, start = unfolding.n_neurons, unfolding.n_steps, start or Start()
     must(
         neurons <= MAX_NEURONS, "unfolding", f"have at most {MAX_NEURONS} neurons", neurons
     )
@@ -385,18 +463,18 @@ def render(
         got = f"{one.name!r} with {one.X.shape[2]}"
         same = one.X.shape[2] == steps
         must(same, "sets", f"have the {steps} steps of `unfolding`", got)
-    begin = vars(start or Start())
+    begin = {name: getattr(start, name) for name in ("eta", "noise", "label")}
     content = {
         "network": _network(unfolding),
         "sets": [_set(series, solved) for series, solved in sets],
-        "start": begin | {"u": None if begin["u"] is None else _encode(begin["u"], "<f8")},
+        "start": begin | {"u": None if start.u is None else _encode(start.u, "<f8")},
     }
     # "</script>" in a name must not end the script.
     written = json.dumps(plain(content), allow_nan=False).replace("<", "\\u003c")
     return fill_template(
         "explorer/assets/explorer.html",
-        title=title,
-        note=note,
+        title=start.title,
+        note=start.note,
         command=command,
         style=asset("explorer.css"),
         script=script(),
@@ -501,8 +579,6 @@ def make_explorer(
     *,
     duration: float = 10.0,
     start: Start | None = None,
-    title: str = "Tune u yourself",
-    note: str = "",
     command: str = "",
     seed: int = 0,
     on_step: Callable[[str, float], None] | None = None,
@@ -520,15 +596,15 @@ def make_explorer(
     duration : float
         Duration of a series; unused in discrete time.
     start : Start, optional
-        Initial state of the page.
-    title, note, command : str
-        The heading, a sentence on the network, and the command that made the page.
+        Heading and initial state of the page.
+    command : str
+        The command that made the page.
     seed : int
         Seed for the random projections.
     on_step : callable, optional
         Called before each part with a description and its share of the work.
     """
-    neurons = reservoir.n_neurons
+    neurons, start = reservoir.n_neurons, start or Start()
     most = f"the explorer shows at most {MAX_NEURONS}: use a smaller network."
     require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
     chosen: list[tuple[PageSeries, list[tuple[int, int]]]] = []
@@ -543,7 +619,7 @@ def make_explorer(
     n_steps = chosen[0][0].X.shape[2]
     dt = 1.0 if isinstance(reservoir, gf.EchoStateNetwork) else duration / n_steps
     unfolding = gf.unfold(reservoir, n_steps=n_steps, dt=dt)
-    grid = SliderGrid.of(n_steps, None if start is None else start.eta)
+    grid = SliderGrid.of(n_steps, start.eta)
     share = 1.0 / (len(grid) * sum(len(pairs) for _, pairs in chosen))
     sets = [(series, []) for series, _ in chosen]
     for (series, pairs), (_, solved) in zip(chosen, sets, strict=True):
@@ -551,8 +627,9 @@ def make_explorer(
             words = f"solving {' against '.join(series.classes[c] for c in pair)}"
             step = None if on_step is None else partial(on_step, words, share)
             solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
-    page = render(unfolding, sets, start, title, note, command)
-    return Explorer(write_page(path, page), unfolding, sets)
+    return Explorer(
+        write_page(path, render(unfolding, sets, start, command)), unfolding, sets
+    )
 
 
 def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
@@ -564,7 +641,10 @@ def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
 
 
 def which_came_first(
-    n_cases: int, n_steps: int = 70, noise: float = 0.6, rng: Any = None
+    n_cases: int,
+    n_steps: int = 70,
+    noise: float = 0.6,
+    rng: np.random.Generator | int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw **synthetic** series of two opposite bumps; y = +1 if the upper comes first.
 
@@ -594,66 +674,3 @@ def built_in_source(seed: int = 0) -> Source:
     note = "Two opposite bumps, in either order, on red noise; made by greenfold."
     parts = (X[:200], names[:200], X[200:], names[200:])
     return Source("Which bump came first", *parts, note, n_series=200)
-
-
-def kept_series(classifier: gf.ReservoirClassifier, name: str) -> Source:
-    """Return the training series stored in a classifier; raise if there are none."""
-    stream = getattr(classifier, "_stream", None)
-    if stream is None or not len(stream.sample.codes):
-        how = f"name a data set or file after it: greenfold explore {name} DATA."
-        raise ValueError(f"`{name}` holds no series to show; {how}")
-    sample = stream.sample
-    kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
-    # A sample represents all series of its class.
-    factors = stream.counts / np.maximum(kept, 1)
-    values = np.ldexp(sample.values, classifier._exponent)
-    note = f"Training series stored in {name}."
-    source = Source(name, values, classifier.classes_[sample.codes], note=note)
-    return _as_fitted(source, classifier, stream.counts, factors / factors.max())
-
-
-def with_model(source: Source, classifier: gf.ReservoirClassifier) -> Source:
-    """Return the series with the class weights and the scaling of a model."""
-    given, fitted = source.n_channels, classifier.n_channels_in_
-    has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
-    require(given == fitted, has)
-    names, labels = _text(classifier.classes_), _text(source.y)
-    unknown = min(set(labels) - set(names), default=None)
-    has = f"`{source.name}` holds the class {unknown!r}, which the model does not know"
-    known = ", ".join(sorted(names)[:8])
-    require(unknown is None, f"{has}; it knows {known}.")
-    counts = np.array([labels.count(one) for one in names], dtype=float)
-    return _as_fitted(source, classifier, counts, np.ones(len(counts)))
-
-
-def _as_fitted(
-    source: Source, classifier: Any, counts: np.ndarray, factors: np.ndarray
-) -> Source:
-    each = class_weights(classifier, counts) * factors
-    weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
-    # Without its own scaling, a model uses the unit of the series. The page sets ‖μ‖ and
-    # cannot know this unit for each pair.
-    given = classifier.input_scaling
-    scaling = 1.0 if given is None else float(given)
-    return replace(source, class_weights=weights, scaling=scaling)
-
-
-def start_of(classifier: gf.ReservoirClassifier) -> Start:
-    """Return the initial state for a model: its u, η and noise."""
-    noise = classifier.readout_noise or None
-    return Start(float(classifier.eta_), noise, classifier.heads_[0].u, "The model's u")
-
-
-def remarks(classifier: gf.ReservoirClassifier) -> str:
-    """Return sentences about parts of a model that the page does not show."""
-    said = []
-    if classifier.order:
-        said.append("The model is non-linear; this page shows its linear part.")
-    if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
-        said.append(
-            "The model has its own readout; this page reads the network at one time."
-        )
-    if len(classifier.classes_) > 2:
-        first = classifier.classes_[classifier.compared_[0]]
-        said.append(f"The u shown is the model's u for {first} against the rest.")
-    return " ".join(said)

@@ -35,6 +35,8 @@ from ..style import RANDOM, SOLVED, drawing
 
 #: Figures and tables, in the order of the paper.
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+#: Those that need the data set ECG5000.
+ON_HEARTBEATS = {"fig4", "table1", "supplement", "beyond"}
 #: File formats of each figure.
 _FORMATS = ("svg", "pdf", "png")
 _CHECKPOINTS = ".checkpoints"
