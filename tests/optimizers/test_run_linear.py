@@ -1,18 +1,36 @@
 """`optimize` for linear systems: what is returned, what is refused, and Ctrl-C."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass
 
 import numpy as np
 import pytest
 
-from greenfold import GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import (
+    Alternating,
+    Ascent,
+    Convex,
+    Exact,
+    GaussianStimuli,
+    RandomDraws,
+    Reservoir,
+    SampleStimuli,
+    optimize,
+    unfold,
+)
 from greenfold.math.margins import gaussian_soft_margin
-from greenfold.optimizers import run
+from greenfold.optimizers import Method
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.result import MESSAGES
 
 from ..conftest import interrupt, unit
 from .linear_cases import ETA, certify, kappa, setting
+
+#: Methods by name: few starts and rounds, and a seed for those that draw.
+SHORT = {
+    "convex": {"method": Convex()},
+    "alternating": {"method": Alternating(3, rounds=20), "rng": 0},
+    "random": {"method": RandomDraws(3), "rng": 0},
+}
 
 
 @pytest.mark.parametrize(("n", "n_steps"), [(10, 4), (4, 10)])
@@ -24,7 +42,7 @@ def test_case_a_without_class_means(n, n_steps, method, rng):
     be taken from an invariant subspace of W and v orthogonal to it.
     """
     unfolding, stimuli = setting(n=n, n_steps=n_steps, strength=0.0)
-    found = certify(unfolding, stimuli, ETA, method, n_starts=3, max_iter=20, rng=0)
+    found = certify(unfolding, stimuli, ETA, **SHORT[method])
     typical = kappa(unfolding, stimuli, unit(rng, n), unit(rng, n))
     assert typical < -1e-3
     assert found.soft_margin == pytest.approx(0, abs=1e-4 * abs(typical))
@@ -51,10 +69,8 @@ def test_case_a_without_class_means(n, n_steps, method, rng):
 )
 def test_fields_are_consistent(method, status, rng):
     unfolding, stimuli = setting(n=6)
-    if method == "given":
-        found = optimize(unfolding, stimuli, ETA, u=5 * unit(rng, 6))
-    else:
-        found = optimize(unfolding, stimuli, ETA, method, n_starts=4, max_iter=20, rng=0)
+    options = {"given": {"u": 5 * unit(rng, 6)}, **SHORT}[method]
+    found = certify(unfolding, stimuli, ETA, **options)
     assert found.method == method
     assert np.linalg.norm(found.u) == pytest.approx(1, rel=1e-14)
     assert np.linalg.norm(found.v) == pytest.approx(1, rel=1e-14)
@@ -69,7 +85,7 @@ def test_fields_are_consistent(method, status, rng):
     values = found.history[:, 0] - found.history[:, 1]
     assert (np.diff(values) >= 0).all()
     assert found.starts.max() == found.soft_margin
-    assert len(found.starts) == (4 if method in ("alternating", "random") else 1)
+    assert len(found.starts) == (3 if method in ("alternating", "random") else 1)
     assert found.status == status
     assert found.wall_time > 0
     assert (found.upper_bound is None) == (found.gap is None) == (method != "convex")
@@ -83,37 +99,51 @@ def test_fields_are_consistent(method, status, rng):
     assert ("upper bound" in text) == (method == "convex")
 
 
-def test_a_method_is_entered_once_by_its_name(monkeypatch):
-    """A name in the table is what runs: none falls through to the default."""
+@dataclass(frozen=True)
+class Equal(Method):
+    """A method of one's own: equal weights."""
+
+    size: float = 1.0
+
+    def solve(self, run):
+        u = np.full((run.system.n_inputs, run.stimuli.n_channels), self.size)
+        return run.finish([run.solve_readout(u / np.linalg.norm(u))], "equal")
+
+
+def test_a_method_of_your_own():
     unfolding, stimuli = setting(n=6)
-    again = {**run.LINEAR, "drawn": run.Run.random}
-    monkeypatch.setattr(run, "LINEAR", again)
-    named = optimize(unfolding, stimuli, ETA, "drawn", n_starts=3, rng=0)
-    assert named.method == "random"
-    assert len(named.starts) == 3
-    assert optimize(unfolding, stimuli, ETA).method == "convex"
-    with pytest.raises(ValueError, match="`method`.*random.*drawn for a linear"):
-        optimize(unfolding, stimuli, ETA, "ascent")
+    found = optimize(unfolding, stimuli, ETA, Equal(), rng=0)
+    assert found.method == "equal"
+    expected = optimize(unfolding, stimuli, ETA, u=np.ones(6))
+    assert found.soft_margin == pytest.approx(expected.soft_margin, rel=1e-12)
 
 
-@pytest.mark.parametrize("method", ["convex", "alternating", "random"])
+@pytest.mark.parametrize("method", [Convex, Exact, Alternating, RandomDraws])
+def test_a_name_stands_for_the_default_object(method):
+    unfolding, stimuli = setting()
+    options = {} if issubclass(method, Convex) else {"rng": 0}
+    named, made = (
+        optimize(unfolding, stimuli, ETA, one, **options) for one in (method.name, method())
+    )
+    assert named.method == made.method == method.name
+    assert np.array_equal(named.u, made.u)
+    assert named.soft_margin == made.soft_margin
+
+
+@pytest.mark.parametrize("method", SHORT)
 def test_same_seed_same_result(method):
     unfolding, stimuli = setting(n=6)
-    one, other = (
-        optimize(unfolding, stimuli, ETA, method, n_starts=2, max_iter=20, rng=3)
-        for _ in range(2)
-    )
+    one, other = (optimize(unfolding, stimuli, ETA, **SHORT[method]) for _ in range(2))
     assert np.array_equal(one.u, other.u)
     assert np.array_equal(one.v, other.v)
     assert np.array_equal(one.history, other.history)
     if method == "random":
-        third = optimize(unfolding, stimuli, ETA, method, n_starts=2, rng=4)
+        third = optimize(unfolding, stimuli, ETA, RandomDraws(3), rng=4)
         assert not np.array_equal(one.starts, third.starts)
         # Beside a network of the same seed an integer gives another stream.
-        generator = np.random.default_rng([3, 1])
-        assert np.array_equal(
-            optimize(unfolding, stimuli, ETA, method, n_starts=2, rng=generator).u, one.u
-        )
+        generator = np.random.default_rng([0, 1])
+        again = optimize(unfolding, stimuli, ETA, RandomDraws(3), rng=generator)
+        assert np.array_equal(again.u, one.u)
 
 
 def test_both_signs_of_a_pair_are_equal(rng):
@@ -178,7 +208,12 @@ def test_sample_stimuli_and_their_stream_have_the_same_optimum(rng):
 def test_interrupt_returns_the_best_so_far(method, name, after, monkeypatch):
     unfolding, stimuli = setting(n=6)
     interrupt(monkeypatch, LinearProblem, name, after)
-    found = certify(unfolding, stimuli, ETA, method, n_starts=9, tol=1e-14, rng=0)
+    long = {
+        "convex": {"method": Convex(1e-14)},
+        "alternating": {"method": Alternating(9, tol=1e-14), "rng": 0},
+        "random": {"method": RandomDraws(9), "rng": 0},
+    }
+    found = certify(unfolding, stimuli, ETA, **long[method])
     assert found.status == "interrupted"
     assert "interrupted" in found.message
     assert found.soft_margin == pytest.approx(
@@ -194,10 +229,10 @@ def test_interrupt_returns_the_best_so_far(method, name, after, monkeypatch):
 def test_interrupt_between_two_starts_keeps_the_first(monkeypatch):
     """The second start is interrupted in its very first readout."""
     unfolding, stimuli = setting(n=6)
-    options = {"max_iter": 3, "tol": 1e-15, "rng": 0}
-    alone = optimize(unfolding, stimuli, ETA, "alternating", n_starts=1, **options)
+    one, five = (Alternating(n, rounds=3, tol=1e-15) for n in (1, 5))
+    alone = optimize(unfolding, stimuli, ETA, one, rng=0)
     interrupt(monkeypatch, LinearProblem, "best_readout", 4)
-    found = optimize(unfolding, stimuli, ETA, "alternating", n_starts=5, **options)
+    found = optimize(unfolding, stimuli, ETA, five, rng=0)
     assert found.status == "interrupted"
     assert len(found.starts) == 1
     assert np.array_equal(found.u, alone.u)
@@ -216,7 +251,7 @@ def test_interrupt_before_anything_was_found_is_passed_on(method, name, monkeypa
     unfolding, stimuli = setting(n=6)
     interrupt(monkeypatch, LinearProblem, name, 0)
     with pytest.raises(KeyboardInterrupt):
-        optimize(unfolding, stimuli, ETA, method, rng=0)
+        optimize(unfolding, stimuli, ETA, **SHORT[method])
 
 
 # --- bad input ----------------------------------------------------------------------
@@ -232,22 +267,46 @@ def test_interrupt_before_anything_was_found_is_passed_on(method, name, monkeypa
         ({"eta": -3.0}, ValueError, "`eta`.*positive.*-3"),
         ({"eta": np.nan}, ValueError, "`eta`.*positive"),
         ({"eta": "10"}, TypeError, "`eta`.*positive number"),
-        ({"method": "magic"}, ValueError, "`method`.*convex.*alternating.*random.*'magic'"),
+        (
+            {"method": "magic"},
+            ValueError,
+            "`method`.*alter.*convex, exact, random.*'magic'",
+        ),
+        ({"method": "ascent"}, ValueError, "`method`.* for a linear system; got 'ascent'"),
+        ({"method": Ascent()}, ValueError, r"`method`.* for a linear system; got Ascent\("),
+        ({"method": Convex}, TypeError, "`method` must be one of .*, or such an object"),
         ({"u": np.zeros(4)}, ValueError, "`u` is zero"),
         ({"u": np.ones(5)}, ValueError, r"`u`.*4 rows.*\(5,\)"),
         ({"u": np.ones((4, 2))}, ValueError, r"`u`.*\(4, 1\).*2 column"),
         ({"u": [1, np.nan, 0, 0]}, ValueError, "`u`.*finite"),
-        ({"method": "random", "n_starts": 0}, ValueError, "`n_starts`.*at least 1"),
-        ({"n_starts": 2.0}, TypeError, "`n_starts`.*integer"),
-        ({"max_iter": 0}, ValueError, "`max_iter`.*at least 1"),
-        ({"tol": 0}, ValueError, "`tol`.*positive"),
-        ({"tol": -1, "method": "alternating"}, ValueError, "`tol`.*positive"),
     ],
 )
 def test_bad_input_is_named(options, error, message):
     unfolding, stimuli = setting()
     with pytest.raises(error, match=message):
         optimize(**{"system": unfolding, "stimuli": stimuli, **options})
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Convex(gap=0), ValueError, "`gap`.*positive"),
+        (lambda: Convex(gap="1"), TypeError, "`gap`.*positive number"),
+        (lambda: Convex(max_nodes=-1), ValueError, "`max_nodes`.*at least 0"),
+        (lambda: Convex(np.inf, 10), ValueError, "`max_nodes` must be left out for an inf"),
+        (lambda: Exact(gap=np.inf), ValueError, "`max_nodes` must be left out for an inf"),
+        (lambda: Alternating(0), ValueError, "`n_starts`.*at least 1"),
+        (lambda: Alternating(rounds=2.0), TypeError, "`rounds`.*integer"),
+        (lambda: Alternating(tol=-1), ValueError, "`tol`.*positive"),
+        (lambda: Ascent(n_starts=0), ValueError, "`n_starts`.*at least 1"),
+        (lambda: Ascent(max_evaluations=0), ValueError, "`max_evaluations`.*at least 1"),
+        (lambda: Ascent(tol=0), ValueError, "`tol`.*positive"),
+        (lambda: RandomDraws(0), ValueError, "`n`.*at least 1"),
+    ],
+)
+def test_a_bad_setting_of_a_method_is_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
 
 
 @pytest.mark.parametrize(("seed", "error"), [("a", TypeError), (-1, ValueError)])
@@ -262,8 +321,8 @@ def test_a_random_u_of_the_networks_own_seed_is_no_row_of_its_weights():
     system = unfold(reservoir, n_steps=10, dt=0.2)
     stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
     rows = reservoir.weights / np.linalg.norm(reservoir.weights, axis=1, keepdims=True)
-    for n_starts in (1, 3):
-        drawn = optimize(system, stimuli, method="random", n_starts=n_starts, rng=3)
+    for n in (1, 3):
+        drawn = optimize(system, stimuli, method=RandomDraws(n), rng=3)
         assert np.abs(rows @ drawn.u).max() < 0.99
-        again = optimize(system, stimuli, method="random", n_starts=n_starts, rng=3)
+        again = optimize(system, stimuli, method=RandomDraws(n), rng=3)
         assert np.array_equal(drawn.u, again.u)

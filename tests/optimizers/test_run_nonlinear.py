@@ -5,7 +5,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from greenfold import ExpansionWarning, Gain, GaussianStimuli, SampleStimuli, optimize
+from greenfold import (
+    Alternating,
+    Ascent,
+    ExpansionWarning,
+    Gain,
+    GaussianStimuli,
+    RandomDraws,
+    SampleStimuli,
+    optimize,
+)
+from greenfold.optimizers import method as runs
 from greenfold.optimizers.alternating import FixedReadout
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
@@ -16,12 +26,12 @@ from .nonlinear_cases import ETA, judged, kappa_of, setting
 
 @pytest.mark.parametrize(
     ("method", "status"),
-    [(None, "converged"), ("ascent", "converged"), ("random", "solved")],
+    [(Ascent(n_starts=3), "converged"), (RandomDraws(3), "solved")],
 )
 def test_fields(method, status):
     unfolding, stimuli = setting()
-    found = optimize(unfolding, stimuli, ETA, method, n_starts=3, rng=0)
-    assert found.method == (method or "ascent")
+    found = optimize(unfolding, stimuli, ETA, method, rng=0)
+    assert found.method == method.name
     assert found.status == status
     assert found.upper_bound is None
     assert found.gap is None
@@ -48,15 +58,15 @@ def test_number_of_starts_by_separability():
     strong = GaussianStimuli(weak.mu * 10, weak.psi, weak.chi)
     assert strong.separability > 1.5
     assert len(optimize(unfolding, strong, ETA).starts) == 2
-    assert len(optimize(unfolding, strong, ETA, n_starts=1).starts) == 1
+    assert optimize(unfolding, strong, ETA).method == "ascent"
+    assert len(optimize(unfolding, strong, ETA, Ascent(n_starts=1)).starts) == 1
 
 
-@pytest.mark.parametrize("method", ["ascent", "alternating", "random"])
+@pytest.mark.parametrize("method", [Ascent(3, 3), Alternating(3, 3), RandomDraws(3)])
 def test_same_seed_same_result(method):
     unfolding, stimuli = setting(n=6, strength=0.3)
     one, two, other = (
-        optimize(unfolding, stimuli, ETA, method, n_starts=3, max_iter=3, rng=seed)
-        for seed in (1, 1, 2)
+        optimize(unfolding, stimuli, ETA, method, rng=seed) for seed in (1, 1, 2)
     )
     assert np.array_equal(one.u, two.u)
     assert np.array_equal(one.starts, two.starts)
@@ -90,7 +100,7 @@ def test_a_linear_gain_has_no_order_to_judge():
 def test_diverging_expansion_is_warned_of_with_both_numbers_and_a_way_out():
     unfolding, stimuli = setting(alpha=2.0, strength=1.0, g=0.9)
     with pytest.warns(ExpansionWarning, match="NOT trustworthy") as caught:
-        found = optimize(unfolding, stimuli, ETA, n_starts=1)
+        found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1))
     assert len(caught) == 1
     message = str(caught[0].message)
     assert caught[0].filename == __file__
@@ -106,7 +116,7 @@ def test_diverging_expansion_is_warned_of_with_both_numbers_and_a_way_out():
 def test_cubic_gain_is_told_the_scale_of_its_nonlinear_part():
     unfolding, stimuli = setting(gain=Gain.polynomial([0, 1, 0, 2.0]), g=0.9)
     with pytest.warns(ExpansionWarning, match="scale the non-linear part of the gain by 0"):
-        optimize(unfolding, stimuli, ETA, "random", n_starts=1, rng=0)
+        optimize(unfolding, stimuli, ETA, RandomDraws(1), rng=0)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +131,7 @@ def test_the_advice_names_what_the_gain_has(gain, advice):
     unfolding, _ = setting(gain=gain)
     X, labels = GaussianStimuli.random(5, rng=0).sample(20, rng=1)
     with pytest.warns(ExpansionWarning, match=advice):
-        optimize(unfolding, SampleStimuli(X, labels), ETA, n_starts=1)
+        optimize(unfolding, SampleStimuli(X, labels), ETA, Ascent(n_starts=1))
 
 
 # --- bad input ----------------------------------------------------------------------
@@ -144,9 +154,14 @@ def test_streamed_stimuli_say_that_they_have_no_series(method):
             1,
             None,
             "convex",
-            "`method`.*ascent, alternating, random for a non-linear.*'convex'",
+            "`method`.*alternating, ascent, random, or .* for a non-linear.*'convex'",
         ),
-        (0, None, "ascent", "`method`.*convex, exact, alt.* for a linear.*'ascent'"),
+        (
+            0,
+            None,
+            "ascent",
+            "`method`.*convex, exact, random, .* for a linear.*'ascent'",
+        ),
         (2, None, "alternating", "'alternating'.*order 1.*use 'ascent'"),
         (1, 1.7, "alternating", "'alternating'.*end of a step.*use 'ascent'"),
         (1, None, "newton", "`method`.*for a non-linear system; got 'newton'"),
@@ -166,9 +181,6 @@ def test_methods_that_do_not_fit_are_named(order, readout, method, message):
         ({"u": np.zeros(10)}, ValueError, "`u` is zero"),
         ({"u": np.ones(9)}, ValueError, r"`u`.*10 rows.*\(9,\)"),
         ({"eta": 0}, ValueError, "`eta`.*positive"),
-        ({"n_starts": 0}, ValueError, "`n_starts`.*at least 1"),
-        ({"max_iter": 0}, ValueError, "`max_iter`.*at least 1"),
-        ({"tol": -1}, ValueError, "`tol`.*positive"),
     ],
 )
 def test_bad_input_is_named(options, error, message):
@@ -180,11 +192,18 @@ def test_bad_input_is_named(options, error, message):
 # --- Ctrl-C
 
 
+THREE = {
+    "ascent": Ascent(n_starts=3),
+    "alternating": Alternating(n_starts=3),
+    "random": RandomDraws(3),
+}
+
+
 @cache
 def whole_margin(method):
     """κ of the same search when nothing interrupts it."""
     unfolding, stimuli = setting(strength=0.3)
-    return optimize(unfolding, stimuli, ETA, method, n_starts=3, rng=0).soft_margin
+    return optimize(unfolding, stimuli, ETA, THREE[method], rng=0).soft_margin
 
 
 @pytest.mark.parametrize(
@@ -204,7 +223,7 @@ def test_interrupt_returns_the_best_so_far(method, name, after, monkeypatch):
     with monkeypatch.context() as patch:
         owner = FixedReadout if name == "__call__" else NonlinearProblem
         interrupt(patch, owner, name, after)
-        found = optimize(unfolding, stimuli, ETA, method, n_starts=3, rng=0)
+        found = optimize(unfolding, stimuli, ETA, THREE[method], rng=0)
     assert found.status == "interrupted"
     assert found.validity is None
     assert "interrupted" in str(found)
@@ -225,12 +244,10 @@ def test_interrupt_of_the_linear_start_does_not_go_on(monkeypatch):
 
 
 def test_interrupt_of_the_judgement_keeps_the_result(monkeypatch):
-    from greenfold.optimizers import run
-
     unfolding, stimuli = setting()
-    whole = optimize(unfolding, stimuli, ETA, n_starts=1)
-    interrupt(monkeypatch, run, "assess", 0)
-    found = optimize(unfolding, stimuli, ETA, n_starts=1)
+    whole = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1))
+    interrupt(monkeypatch, runs, "assess", 0)
+    found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1))
     assert found.status == "interrupted"
     assert np.array_equal(found.u, whole.u)
 

@@ -212,7 +212,7 @@ class Run:
                 f"{verdict}; {advice}, or optimise on the simulated network "
                 '(`Dynamics`; in a classifier, order="exact").'
             )
-            warnings.warn(problem, ExpansionWarning, stacklevel=8)
+            warnings.warn(problem, ExpansionWarning, stacklevel=7)
         return replace(found, validity=validity)
 
 
