@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Ascent,
+    Convex,
     Device,
+    Gain,
     GaussianStimuli,
     MeasuredResponse,
     RegressionTask,
+    Reservoir,
+    SampleStimuli,
     memory_capacity,
     optimize,
     unfold,
@@ -19,6 +24,7 @@ from greenfold import (
 from greenfold.analysis import margin_interval, mask_bound, study_mask
 
 from ..conftest import small
+from .masks.cases import ETA, setting
 
 DRIVEN, READ = np.array([0, 2, 3, 5]), np.array([1, 2, 4])
 
@@ -44,34 +50,12 @@ def recorded():
     return MeasuredResponse.fit(drive, states, n_steps=5, n_lags=3, n_blocks=12)
 
 
-@pytest.mark.parametrize(
-    ("device", "kind", "limits", "values", "n_levels"),
-    [
-        (Device(), None, (-np.inf, np.inf), None, None),
-        (Device(mask="sign"), "sign", (-np.inf, np.inf), [-1, 1], None),
-        (Device(mask="nonnegative"), "nonnegative", (0, np.inf), None, None),
-        (Device(levels=2), "2 levels", (-np.inf, np.inf), [-1, 1], None),
-        (Device(levels=np.int64(4)), "4 levels", (-np.inf, np.inf), None, 4),
-        (Device(levels=[1, 0, 1]), "levels 0, 1", (-np.inf, np.inf), [0, 1], None),
-        (Device(box=(-0.2, 1)), "box -0.2 to 1", (-0.2, 1), None, None),
-    ],
-)
-def test_kinds_of_masks(device, kind, limits, values, n_levels):
-    assert (device.kind, device.limits, device.n_levels) == (kind, limits, n_levels)
-    assert device.is_discrete == (values is not None or n_levels is not None)
-    if values is None:
-        assert device.values is None
-    else:
-        np.testing.assert_array_equal(device.values, values)
-    assert device.with_any_mask().kind is None
-
-
 def test_it_is_checked_when_it_is_made_and_keeps_what_it_was_given():
     P = np.eye(3)
     device = Device(state_noise=P, inputs=[2, 0], bits=8)
     P[0, 0] = 5.0
     np.testing.assert_array_equal(device.noise(4, 3)["state"], np.eye(3))
-    assert repr(Device(mask="sign", bits=3)) == "Device(mask=sign, bits=3)"
+    assert repr(Device(mask="sign", bits=3)) == "Device(mask=Signs(), bits=3)"
     assert replace(device, bits=None).bits is None
     with pytest.raises(ValueError, match="read-only"):
         device.inputs[0] = 1
@@ -152,3 +136,61 @@ def test_what_an_interval_does_not_know_is_refused(recorded, stimuli, device, me
     best = optimize(recorded, stimuli)
     with pytest.raises(ValueError, match=message):
         margin_interval(recorded, stimuli, best, device=device)
+
+
+def test_a_support_has_its_own_certificate():
+    network, stimuli = setting(10)
+    inputs, outputs = np.arange(2, 7), np.arange(10) % 2 == 0
+    device = Device(inputs=inputs, outputs=outputs)
+    best = optimize(network, stimuli, ETA, Convex(1e-11), device=device)
+    assert best.u.shape == best.v.shape == (10,)
+    assert not np.delete(best.u, inputs).any()
+    assert not best.v[~outputs].any()
+    # The judge: a network of which only those inputs and outputs exist.
+    part = MeasuredResponse(network.greens1()[:, outputs][:, :, inputs], 0.5)
+    alone = optimize(part, stimuli, ETA, Convex(1e-11))
+    assert best.soft_margin == pytest.approx(alone.soft_margin, rel=1e-10)
+    assert best.upper_bound == pytest.approx(alone.upper_bound, rel=1e-8)
+    cut = optimize(network, stimuli, ETA).u
+    cut = np.where(np.isin(np.arange(10), inputs), cut, 0)
+    kept = optimize(network, stimuli, ETA, device=device, u=cut)
+    assert kept.soft_margin < best.soft_margin
+    signs = Device(inputs=inputs, mask="sign")
+    masked = optimize(network, stimuli, ETA, device=signs, rng=0)
+    assert np.abs(masked.u[inputs]) == pytest.approx(np.full(5, 5**-0.5))
+
+
+def test_a_support_of_a_non_linear_network():
+    reservoir = Reservoir(small(n=8).weights, gain=Gain.quadratic(0.05))
+    network = unfold(reservoir, n_steps=5, dt=0.5, order=1)
+    stimuli = GaussianStimuli.random(5, strength=1.0, n_draws=200, rng=1)
+    X, y = stimuli.sample(40, rng=0)
+    samples = SampleStimuli(X, y, normalize=None)
+    few, two = Device(inputs=[0, 1, 2]), Ascent(n_starts=2)
+    best = optimize(network, samples, ETA, two, device=few)
+    assert best.u[:3].any()
+    assert not best.u[3:].any()
+    again = optimize(network, samples, ETA, u=best.u)
+    assert again.soft_margin == pytest.approx(best.soft_margin, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"inputs": [0, 7]}, "`inputs` must lie between 0 and 6; got 7"),
+        ({"outputs": [1, 1]}, "`outputs` names an index twice"),
+        ({"inputs": []}, "`inputs` must be indices"),
+        ({"inputs": np.ones(6, bool)}, "`inputs` must have 7 truth values"),
+        ({"bits": 0}, "`bits` must be at least 1"),
+        ({"bits": 9}, "`bits` must be 1 to 8 .* got 9"),
+        ({"mask": "sign", "u": np.ones(7)}, "`device` must have no mask: .* `u` is given"),
+        ({"mask": "sign", "method": "random"}, "`method` must be Convex or Exact with a"),
+        ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
+    ],
+)
+def test_bad_arguments(options, message):
+    network, stimuli = setting(7)
+    given = {name: options[name] for name in ("u", "method") if name in options}
+    own = {name: one for name, one in options.items() if name not in given}
+    with pytest.raises(ValueError, match=message):
+        optimize(network, stimuli, device=Device(**own), **given)

@@ -122,7 +122,7 @@ def margin_interval(
 
     def problem(G: np.ndarray) -> LinearProblem:
         response = MeasuredResponse(G)
-        return LinearProblem(device.part_of(response) or response, stimuli, eta)
+        return LinearProblem((device.part_of(response) or response).maps, stimuli, eta)
 
     # Blocks are exchangeable, so any eighth of them may judge.
     influence, n_rounds = fitted.influence, max(round(n_replicates / _N_PARTS), 1)

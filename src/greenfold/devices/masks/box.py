@@ -82,7 +82,7 @@ class Box(Mask, name="box", usage="LOW,HIGH"):
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             value = getattr(self, name)
-            if not (np.ndim(value) == 0 and np.isinf(value)):
+            if not (isinstance(value, float) and np.isinf(value)):
                 value = check.number(value, name)
             object.__setattr__(self, name, float(value))
         both = f"({self.low:g}, {self.high:g})"
@@ -168,8 +168,8 @@ class Box(Mask, name="box", usage="LOW,HIGH"):
 class NonNegative(Box, name="nonnegative"):
     """Entries of u that are not negative, such as intensities of light."""
 
-    low: float = field(default=0.0, init=False)
-    high: float = field(default=np.inf, init=False)
+    low: float = field(default=0.0, init=False, repr=False)
+    high: float = field(default=np.inf, init=False, repr=False)
 
     @property
     def kind(self) -> str:

@@ -196,7 +196,7 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
 class Signs(Levels, name="sign"):
     """Entries ±1 of u."""
 
-    values: int | ArrayLike = field(default=2, init=False)
+    values: int | ArrayLike = field(default=2, init=False, repr=False)
 
     @property
     def kind(self) -> str:
