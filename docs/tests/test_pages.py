@@ -160,6 +160,23 @@ def test_code_is_executed_or_says_why_not(page):
         assert said, f"no reason given: {body[:80]}"
 
 
+def test_the_method_of_the_recipe_runs(monkeypatch):
+    """The whole method on the architecture page is one, below the bound of the problem."""
+    monkeypatch.setattr(greenfold.optimizers.Method, "_named", {})
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    (body,) = [body for _, body in fences(page) if "whole method" in body.split("\n")[0]]
+    exec(body.partition("\n\n")[2], {"__name__": "recipe"})
+    network = greenfold.Reservoir.random(12, rng=0)
+    system = greenfold.unfold(network, n_steps=6, dt=0.5)
+    stimuli = greenfold.GaussianStimuli.random(6, strength=1.0, rng=1)
+    found = greenfold.optimize(system, stimuli, method="walk", rng=0)
+    bound = greenfold.optimize(system, stimuli).upper_bound
+    assert bound is not None
+    assert found.method == "walk"
+    assert found.starts.shape == (3,)
+    assert (found.history @ [1, -1])[0] < found.soft_margin <= bound
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_links_to_pages_exist(page):
     for target in re.findall(
