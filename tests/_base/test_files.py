@@ -264,6 +264,7 @@ def test_plain_values():
         "path": "a",
         "nested": [{"x": [[1.0, None]]}],
     }
+    assert isinstance(made, dict)
     assert type(made["κ"]) is float
     with pytest.raises(TypeError, match="a set, which JSON cannot hold"):
         plain({"x": {1}})

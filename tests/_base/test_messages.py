@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from greenfold import ReservoirClassifier
 from greenfold._base import checks as check
 from greenfold._base.messages import (
     Argument,
@@ -17,6 +18,7 @@ from greenfold._base.messages import (
 )
 from greenfold.datasets import DataError, MissingValueError
 from greenfold.datasets.parsed import naming
+from greenfold.estimators.parameters import ParameterError
 
 KEEP = (", or use ", Argument("missing", "keep"), " to keep NaN")
 
@@ -39,6 +41,7 @@ def test_a_wrong_argument_is_known_by_name(error, kind):
     [
         ArgumentError("tau", "be given"),
         ArgumentTypeError("tau", "be a number", "text"),
+        ParameterError("g", "a float", "'a'", "ReservoirClassifier", " Write a number."),
         Refusal("fill them", KEEP, "."),
         DataError("fill them", KEEP, "."),
         MissingValueError("fill them", KEEP, ".", positions=np.ones((1, 3), int)),
@@ -50,6 +53,15 @@ def test_errors_come_back_from_other_processes(error):
     assert str(again) == str(error)
     assert again._parts == error._parts
     assert np.all(getattr(again, "positions", 0) == getattr(error, "positions", 0))
+
+
+def test_a_wrong_parameter_is_told_in_the_wording_of_scikit_learn():
+    with pytest.raises(ParameterError) as caught:
+        ReservoirClassifier(g=-1.0).fit(np.eye(4), [0, 1, 0, 1])
+    wanted = "must be a float in the range [1e-100, 1e+100]"
+    what = "The 'g' parameter of ReservoirClassifier"
+    assert str(caught.value) == f"{what} {wanted}. Got -1.0 instead."
+    assert told(caught.value, lambda one: f"--{one.name}") == f"--g {wanted}; got -1.0."
 
 
 def test_advice_that_a_caller_cannot_follow_is_left_out():

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from math import ceil
+from types import ModuleType
 from typing import Any, Protocol, TypeGuard
 
 import array_api_compat as compat
 import numpy as np
 from array_api_compat import numpy as numpy_namespace
+from numpy.typing import ArrayLike
 
 #: Working memory for one batch of cases, in bytes.
 BATCH_BYTES = 128 * 2**20
@@ -32,6 +34,8 @@ class Sliced(Protocol):
 class Array(Sliced, Protocol):
     """An array of any library, such as NumPy, PyTorch or CuPy, with its operators."""
 
+    @property
+    def device(self) -> Any: ...
     def reshape(self, *shape: Any) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __neg__(self) -> Any: ...
@@ -75,7 +79,7 @@ def in_chunks(value: object) -> bool:
     return not isinstance(value, np.ndarray) and (is_dask(value) or is_sliced(value))
 
 
-def namespace(*arrays: object) -> Any:
+def namespace(*arrays: object) -> ModuleType:
     """Return the array namespace of the given arrays, or NumPy for anything else."""
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
         return numpy_namespace  # a fast path: a long walk asks thousands of times
@@ -113,7 +117,7 @@ def zeros(shape: tuple[int, ...], reference: Array) -> Any:
     return xp.zeros(shape, dtype=reference.dtype, device=compat.device(reference))
 
 
-def multiply_into(target: Any, one: Any, other: Any) -> None:
+def multiply_into(target: Array, one: Any, other: Any) -> None:
     """Write a product into a view, without a temporary array if the library allows."""
     if isinstance(target, np.ndarray):
         np.multiply(one, other, out=target)
@@ -125,21 +129,23 @@ def multiply_into(target: Any, one: Any, other: Any) -> None:
         target[...] = one * other
 
 
-def plus_product(base: Any, left: Any, right: Any) -> Any:
+def plus_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right`` as a new array."""
-    if compat.is_torch_array(base):
-        # This takes one kernel instead of two. On a GPU, a pass over memory costs a tenth
-        # of a product.
-        return base.addmm(left, right)
+    # PyTorch needs one kernel instead of two. On a GPU, a pass over memory costs a tenth of
+    # a product.
+    fused = getattr(base, "addmm", None)
+    if fused is not None:
+        return fused(left, right)
     product = left @ right
     product += base
     return product
 
 
-def add_product(base: Any, left: Any, right: Any) -> Any:
+def add_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right``, overwriting ``base`` if the library allows."""
-    if compat.is_torch_array(base):
-        return base.addmm_(left, right)
+    fused = getattr(base, "addmm_", None)
+    if fused is not None:
+        return fused(left, right)
     base += left @ right
     return base
 
@@ -194,7 +200,7 @@ def quietly(X: Array) -> AbstractContextManager[object]:
     return stack
 
 
-def on_device(X: Any, device: str) -> Any:
+def on_device(X: ArrayLike | Array, device: str) -> Any:
     """Move a host array to PyTorch on a named device, such as "cuda" or "cuda:1".
 
     A list of series of several lengths is returned as it is, and so is anything for "cpu".
@@ -223,8 +229,8 @@ def on_gpu(X: object) -> bool:
 class Movable:
     """An array on a GPU that can be sent to a GPU of another process."""
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    def __init__(self, array: Array) -> None:
+        self.array: Any = array
 
     def __sizeof__(self) -> int:
         return int(self.array.nbytes)
@@ -241,17 +247,17 @@ def _rebuild(host: np.ndarray, torch_array: bool) -> Movable:
     return Movable(cupy.asarray(host))
 
 
-def movable(array: Any) -> Any:
+def movable(array: Array) -> Any:
     """Return the array, wrapped in a `Movable` if it is on a GPU."""
     return Movable(array) if on_gpu(array) else array
 
 
-def arrived(value: Any) -> Any:
+def arrived(value: Array | Movable) -> Any:
     """Return the array that was passed to `movable`."""
     return value.array if isinstance(value, Movable) else value
 
 
-def working_bytes(X: Any) -> float:
+def working_bytes(X: Array) -> float:
     """Return the memory in bytes for the work on one batch, on the device of ``X``.
 
     A CPU is fast on data in its caches, but small products leave most of a GPU idle.

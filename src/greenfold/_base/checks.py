@@ -10,15 +10,19 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from types import ModuleType, UnionType
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .arrays import is_array, namespace, to_host
+from .arrays import Array, is_array, namespace, to_host
 from .messages import ArgumentError, ArgumentTypeError
 
+T = TypeVar("T")
 
-def shown(value: Any) -> str:
+
+def shown(value: object) -> str:
     """Format a value as you would type it: NumPy scalars without their type."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
@@ -36,12 +40,12 @@ def must(
         raise kind(name, wanted, got)
 
 
-def instance(value: Any, kinds: Any, name: str, wanted: str) -> None:
+def instance(value: object, kinds: type | UnionType, name: str, wanted: str) -> None:
     """Raise a TypeError with the type of ``value`` unless it is one of ``kinds``."""
     must(isinstance(value, kinds), name, wanted, type(value).__name__, TypeError)
 
 
-def positive(value: Any, name: str) -> float:
+def positive(value: object, name: str) -> float:
     """Return ``value`` as a positive finite float."""
     try:
         array = np.asarray(value)
@@ -54,13 +58,13 @@ def positive(value: Any, name: str) -> float:
     return float(array)
 
 
-def number(value: Any, name: str) -> float:
+def number(value: ArrayLike, name: str) -> float:
     """Return ``value`` as a finite float."""
     return float(host_array(value, name, ndim=(0,)))
 
 
 def positive_each(
-    value: Any, name: str, n_neurons: int, most: float = np.inf
+    value: ArrayLike, name: str, n_neurons: int, most: float = np.inf
 ) -> float | np.ndarray:
     """Return a positive number, or an array (n_neurons,) of them if they differ."""
     if np.ndim(value) == 0:
@@ -76,7 +80,7 @@ def positive_each(
     return array
 
 
-def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
+def constant_input(bias: ArrayLike | None, n_neurons: int) -> np.ndarray | None:
     """Return ``bias`` as a private array (n_neurons,), or None if it is absent or zero."""
     array = np.zeros(1) if bias is None else _per_neuron(bias, "bias", n_neurons)
     if not array.any():
@@ -86,23 +90,23 @@ def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
     return array
 
 
-def _per_neuron(value: Any, name: str, n_neurons: int) -> np.ndarray:
+def _per_neuron(value: ArrayLike, name: str, n_neurons: int) -> np.ndarray:
     array = host_array(value, name, ndim=(0, 1))
     wanted = f"be one number, or one for each of the {n_neurons} neurons"
     must(array.shape in ((), (n_neurons,)), name, wanted, f"shape {array.shape}")
     return array
 
 
-def count(value: Any, name: str, *, minimum: int = 1) -> int:
+def count(value: object, name: str, *, minimum: int = 1) -> int:
     """Return ``value`` as an integer of at least ``minimum``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    got = f"{shown(value)} of type {type(value).__name__}"
-    must(whole, name, "be an integer", got, TypeError)
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        got = f"{shown(value)} of type {type(value).__name__}"
+        raise ArgumentTypeError(name, "be an integer", got)
     must(value >= minimum, name, f"be at least {minimum}", value)
     return int(value)
 
 
-def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
+def unmasked(value: object, name: str, fill: float | None = None) -> Any:
     """Refuse masked entries, which NumPy would count as data, or ``fill`` them.
 
     The arrays in a list are checked too.
@@ -121,7 +125,7 @@ def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
     return value.data
 
 
-def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
+def _read(value: object, name: str, convert: Callable[[Any], Array]) -> Any:
     """Read an array of real numbers with ``convert``."""
     value = unmasked(value, name)
     try:
@@ -143,11 +147,12 @@ def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     return array
 
 
-def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) -> np.ndarray:
+def host_array(
+    value: object, name: str, *, ndim: tuple[int, ...] | None = None
+) -> np.ndarray:
     """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
-    if hasattr(value, "toarray"):  # a sparse matrix of SciPy
-        value = value.toarray()
-    array = _read(value, name, lambda one: one if type(one) is np.ndarray else to_host(one))
+    dense = getattr(value, "toarray", lambda: value)()  # if it is a sparse matrix of SciPy
+    array = _read(dense, name, lambda one: one if type(one) is np.ndarray else to_host(one))
     array = array.astype(np.float64)
     if ndim is not None and array.ndim not in ndim:
         wanted = f"have {' or '.join(str(n) for n in ndim)} dimensions"
@@ -167,7 +172,7 @@ def device_name(device: str) -> str:
     return device
 
 
-def present(X: Any) -> Any:
+def present(X: T) -> T:
     """Refuse a dask array, because values written into a part of it are lost."""
     advice = "pass X.compute(), or its chunks one by one, as in X.map_blocks"
     problem = f"`X` is a dask array, which is not computed here; {advice}."
@@ -175,14 +180,16 @@ def present(X: Any) -> Any:
     return X
 
 
-def finite_result(z: Any, xp: Any) -> Any:
+def finite_result(z: T, xp: ModuleType) -> T:
     """Return readout values, or raise an OverflowError if they are not finite."""
     problem = "the readout values exceed the range of floats; scale `X` down."
     require(bool(xp.all(xp.isfinite(z))), problem, OverflowError)
     return z
 
 
-def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random.Generator:
+def generator(
+    rng: np.random.Generator | int | None, name: str = "rng", *, beside: bool = False
+) -> np.random.Generator:
     """Return a NumPy Generator from a seed, a Generator or None.
 
     With ``beside``, an integer gives a different stream from the one that draws a network;
@@ -198,7 +205,7 @@ def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random
         raise kind(name, wanted, repr(rng)) from None
 
 
-def square_weights(weights: Any) -> np.ndarray:
+def square_weights(weights: object) -> np.ndarray:
     """Return ``weights`` as a private, read-only float64 square matrix."""
     array = host_array(weights, "weights", ndim=(2,))
     wanted = "be a square matrix, one row and one column per neuron"
@@ -207,7 +214,7 @@ def square_weights(weights: Any) -> np.ndarray:
     return array
 
 
-def stimuli(X: Any, n_steps: int) -> Any:
+def stimuli(X: object, n_steps: int) -> Any:
     """Return ``X`` as an array ``(n_cases, n_channels, n_steps)`` of its own namespace.
 
     Only shape and type are checked, so a memory-mapped ``X`` is never copied whole;
@@ -219,17 +226,17 @@ def stimuli(X: Any, n_steps: int) -> Any:
             advice = "pad the short ones with zeros at the start (the network rests before"
             got = f"lengths {min(lengths)} to {max(lengths)}, {advice} a stimulus)"
             must(False, "X", "hold series of equal length", got)
-    X = _read(X, "X", lambda value: value if is_array(value) else np.asarray(value))
-    shape = tuple(X.shape)
+    found = _read(X, "X", lambda value: value if is_array(value) else np.asarray(value))
+    shape = tuple(found.shape)
     wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
     must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
     require(0 not in shape, f"`X` is empty: it has shape {shape}.")
     wanted = f"have n_steps = {n_steps} values along its last axis"
     must(shape[-1] == n_steps, "X", wanted, f"shape {shape}")
-    return X[:, None, :] if X.ndim == 2 else X
+    return found[:, None, :] if found.ndim == 2 else found
 
 
-def finite_batch(X: Any, xp: Any, first: int = 0) -> Any:
+def finite_batch(X: Array, xp: ModuleType, first: int = 0) -> Any:
     """Convert one batch of stimuli to float64 and refuse NaN and infinity."""
     X = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(X))):
@@ -240,7 +247,9 @@ def finite_batch(X: Any, xp: Any, first: int = 0) -> Any:
     return X
 
 
-def input_projection(u: Any, n_neurons: int, n_channels: int | None = None) -> np.ndarray:
+def input_projection(
+    u: ArrayLike | Array, n_neurons: int, n_channels: int | None = None
+) -> np.ndarray:
     """Return ``u`` as ``(n_neurons, n_channels)`` on the host."""
     array = host_array(u, "u", ndim=(1, 2))
     wanted = f"have one row per neuron, {n_neurons} rows"
@@ -253,7 +262,7 @@ def input_projection(u: Any, n_neurons: int, n_channels: int | None = None) -> n
     return array
 
 
-def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
+def readout_vector(v: ArrayLike | Array, n_neurons: int) -> np.ndarray:
     """Return ``v`` as ``(n_neurons,)`` on the host."""
     array = host_array(v, "v", ndim=(1,))
     wanted = f"have one entry per neuron, shape ({n_neurons},)"

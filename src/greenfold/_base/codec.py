@@ -22,6 +22,7 @@ import numpy as np
 
 from . import archive
 from .archive import refuse_file
+from .files import Json
 
 #: The kinds of the modules that were imported.
 _KINDS: dict[str, Object] = {}
@@ -36,7 +37,7 @@ class Saved:
 
     _kind: ClassVar[str]
 
-    def __init_subclass__(cls, kind: str | None = None, **rest: Any) -> None:
+    def __init_subclass__(cls, kind: str | None = None, **rest: object) -> None:
         super().__init_subclass__(**rest)
         if kind is not None:
             cls._kind = kind
@@ -64,7 +65,7 @@ def pack(obj: Saved) -> tuple[dict[str, Any], Arrays]:
     return SAVED.pack(obj, "", arrays), arrays
 
 
-def unpack(told: Any, arrays: Arrays) -> Any:
+def unpack(told: Json, arrays: Arrays) -> Any:
     """Return the object that `pack` turned into JSON and arrays, or refuse it."""
     return SAVED.unpack(told, "", Stored(arrays, {}))
 
@@ -75,7 +76,7 @@ class Stored(NamedTuple):
     arrays: Arrays
     lengths: dict[str, int]
 
-    def array(self, told: Any, name: str) -> np.ndarray:
+    def array(self, told: Json, name: str) -> np.ndarray:
         """Return the array to which the JSON of a field points."""
         key = told.get("array") if isinstance(told, dict) else None
         if key not in self.arrays:
@@ -101,7 +102,7 @@ class Field:
             return {"array": name}
         return value.item() if isinstance(value, np.generic) else value
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
         """Return the checked value; ``told`` is None if the file does not contain it."""
         raise NotImplementedError
 
@@ -114,15 +115,15 @@ class Plain(Field):
     fits: Callable[[Any], bool]
     length: str | None = None
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
         if not self.fits(told):
             refuse_file(f"its {name} is {told!r:.80}, not {self.wanted}.")
-        if self.length and stored.length(self.length, told) != told:
+        if isinstance(told, int) and stored.length(self.length, told) != told:
             refuse_file(f"its {name} is {told}, which does not fit its arrays.")
         return told
 
 
-def _number(x: Any) -> bool:
+def _number(x: object) -> bool:
     return type(x) in (int, float)
 
 
@@ -163,12 +164,12 @@ class Numbers(Field):
         finite: bool = True,
         positive: bool = False,
         or_one: bool = False,
-        dtype: Any = None,
+        dtype: type[np.floating] | None = None,
     ) -> None:
         self.shape, self.ndim, self.dtype = shape, ndim or (len(shape),), dtype
         self.finite, self.positive, self.or_one = finite, positive, or_one
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
         if self.or_one and not isinstance(told, dict):
             return NUMBER.unpack(told, name, stored)
         array = stored.array(told, name)
@@ -198,7 +199,7 @@ class Maybe(Field):
     def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
         return None if value is None else self.field.pack(value, name, arrays)
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
         return None if told is None else self.field.unpack(told, name, stored)
 
 
@@ -212,7 +213,7 @@ class Several(Field):
     def pack(self, value: Any, name: str, arrays: Arrays) -> list[Any]:
         return [self.field.pack(x, f"{name}_{i}", arrays) for i, x in enumerate(value)]
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> list[Any]:
+    def unpack(self, told: Json, name: str, stored: Stored) -> list[Any]:
         if not isinstance(told, list) or len(told) != stored.length(self.length, len(told)):
             refuse_file(f"its {name} are missing, or their number is wrong.")
         return [self.field.unpack(x, f"{name}_{i}", stored) for i, x in enumerate(told)]
@@ -255,7 +256,7 @@ class Object(Field):
             for key, field in self.fields.items()
         }
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
         if not isinstance(told, dict):
             refuse_file(f"its {name} is missing.")
         given = {
@@ -272,11 +273,12 @@ class _AnyKind(Field):
         packed = self._described(value._kind).pack(value, name, arrays)
         return {"kind": value._kind, **packed}
 
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
-        return self._described(told["kind"]).unpack(told, name, stored)
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
+        kind = told.get("kind") if isinstance(told, dict) else None
+        return self._described(kind).unpack(told, name, stored)
 
-    def _described(self, kind: str) -> Object:
-        if kind not in _KINDS:
+    def _described(self, kind: object) -> Object:
+        if not isinstance(kind, str) or kind not in _KINDS:
             refuse_file(f"it holds a {kind!r:.80}, which this greenfold does not know.")
         return _KINDS[kind]
 

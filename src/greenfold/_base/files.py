@@ -17,10 +17,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
 #: Dots per inch of raster figures.
 _DPI = 160
 
@@ -126,7 +130,7 @@ def is_standard_output(path: Path) -> bool:
         return False
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """Return a value for JSON: arrays become lists, non-finite numbers become None."""
     if isinstance(value, dict):
         return {str(name): plain(one) for name, one in value.items()}
@@ -143,19 +147,19 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a result holds a {type(value).__name__}, which JSON cannot hold.")
 
 
-def write_figure(path: Path, figure: Any, **options: Any) -> Path:
+def write_figure(path: Path, figure: Figure, bbox_inches: str | None = None) -> Path:
     """Write a matplotlib figure in the format of its suffix, completely or not at all."""
     kind = path.suffix[1:]
     # Without a date, the same numbers give the same file.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     made = io.BytesIO()
-    figure.savefig(made, format=kind, dpi=_DPI, metadata=undated, **options)
+    figure.savefig(made, format=kind, dpi=_DPI, metadata=undated, bbox_inches=bbox_inches)
     with replacing(path) as stream:
         stream.write(made.getvalue())
     return path
 
 
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> Path:
     """Write rows as CSV, completely or not at all, and create the folder."""
     made = io.StringIO(newline="")
     csv.writer(made, lineterminator="\n").writerows(rows)
@@ -166,7 +170,7 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
     return path
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write JSON, completely or not at all."""
     with replacing(path) as stream:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)

@@ -32,7 +32,7 @@ class Shown:
         return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Format a value without the name of its type."""
     if isinstance(value, float | np.floating):
         return f"{float(value):.4g}"
