@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold import Dynamics, EchoStateNetwork, Gain, SampleStimuli, optimize, unfold
+from greenfold import (
+    Ascent,
+    Dynamics,
+    EchoStateNetwork,
+    Gain,
+    SampleStimuli,
+    optimize,
+    unfold,
+)
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.math.margins import state_moments
 from greenfold.math.sphere import maximize_on_sphere
@@ -124,7 +132,7 @@ def test_through_the_true_network(bridge, bias, beats):
     X = 4 * X
     node = reservoir(12, lr=0.4, sr=0.9, seed=2, bias=bias)
     linear = bridge.solve_input(node, X, y)
-    exact = bridge.solve_input(node, X, y, exact=True, n_starts=2, max_iter=25)
+    exact = bridge.solve_input(node, X, y, exact=True, method=Ascent(2, 25))
     assert exact.projections.eta == linear.projections.eta == 10
     # η belongs to series with ‖μ‖ = 1: states are counted in the size of those that run.
     size = np.linalg.norm(exact.node.Win)

@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Ascent,
+    Box,
     Device,
     Dynamics,
     Gain,
+    Levels,
     MeasuredResponse,
     PooledReservoirClassifier,
     RegressionTask,
@@ -147,7 +150,9 @@ UNITS: dict[str, Callable[[float], np.ndarray]] = {
     "targets of windows": lambda s: (
         solved(NETWORK, RegressionTask.from_cases(X, T * s)) / s / s
     ),
-    "levels": lambda s: solved(NETWORK, STIMULI, 10.0, device=Device(levels=[-s, 0, s])),
+    "levels": lambda s: solved(
+        NETWORK, STIMULI, 10.0, device=Device(mask=Levels([-s, 0, s]))
+    ),
     "recording": recorded,
 }
 #: The size matters: whatever it is, the answer is finite, or a sentence refuses it.
@@ -183,8 +188,10 @@ SIZES: dict[str, Callable[[float], np.ndarray]] = {
     "readout noise, signs": lambda s: solved(
         NETWORK, STIMULI, device=Device(readout_noise=s, mask="sign")
     ),
-    "box": lambda s: solved(NETWORK, STIMULI, device=Device(box=(-s, s))),
-    "one of two levels": lambda s: solved(NETWORK, STIMULI, device=Device(levels=[-s, 1])),
+    "box": lambda s: solved(NETWORK, STIMULI, device=Device(mask=Box(-0.8 * s, s))),
+    "one of two levels": lambda s: solved(
+        NETWORK, STIMULI, device=Device(mask=Levels([-s, 1]))
+    ),
     "weights": lambda s: solved(
         unfold(Reservoir(WEIGHTS * s), n_steps=12, dt=0.5), STIMULI
     ),
@@ -194,7 +201,7 @@ SIZES: dict[str, Callable[[float], np.ndarray]] = {
     "weights, integrated": lambda s: solved(
         Dynamics(Reservoir(WEIGHTS * s, gain=Gain.tanh()), n_steps=12, dt=0.5),
         STIMULI,
-        max_iter=2,
+        method=Ascent(max_evaluations=2),
     ),
     "τ": lambda s: solved(unfold(Reservoir(WEIGHTS, tau=s), n_steps=12, dt=0.5), STIMULI),
     "step": lambda s: solved(unfold(Reservoir(WEIGHTS), n_steps=12, dt=s), STIMULI),

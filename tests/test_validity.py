@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Ascent,
     ExpansionWarning,
     Gain,
     GaussianStimuli,
@@ -197,7 +198,7 @@ def test_the_suggested_alpha_leads_to_an_optimum_that_can_be_trusted():
         unfolding, stimuli = setting(alpha)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExpansionWarning)
-            found = optimize(unfolding, stimuli, ETA, n_starts=1).validity
+            found = optimize(unfolding, stimuli, ETA, Ascent(n_starts=1)).validity
         assert found is not None
         verdicts.append(found.trustworthy)
         if found.trustworthy:
@@ -218,7 +219,7 @@ def test_what_the_simulated_network_loses_is_part_of_the_verdict():
     stimuli = SampleStimuli(X, labels, normalize=None)
     unfolding = unfold(reservoir, n_steps=20, dt=0.5, order=1)
     with pytest.warns(ExpansionWarning, match="NOT trustworthy.*simulation of 100 series"):
-        found = optimize(unfolding, stimuli, n_starts=1, rng=0)
+        found = optimize(unfolding, stimuli, method=Ascent(n_starts=1))
     assert found.validity is not None
     assert found.soft_margin > 0
     assert found.validity.largest_eigenvalue < 1
@@ -428,7 +429,7 @@ def test_what_is_called_trustworthy_survives_simulation(capsys):
                 unfolding = unfold(reservoir, n_steps=6, dt=1.0, order=1, tol=1e-6)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ExpansionWarning)
-                    best = optimize(unfolding, samples, ETA, n_starts=2, max_iter=40)
+                    best = optimize(unfolding, samples, ETA, Ascent(2, 40))
                 assert best.validity is not None
                 if not best.validity.trustworthy:
                     continue

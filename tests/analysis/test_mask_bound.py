@@ -7,11 +7,22 @@ from functools import cache
 
 import numpy as np
 import pytest
-from greenfold.optimizers.masks import into_box
 
-from greenfold import Device, Gain, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold import (
+    Box,
+    Device,
+    Gain,
+    GaussianStimuli,
+    Levels,
+    NonNegative,
+    Reservoir,
+    Signs,
+    optimize,
+    unfold,
+)
 from greenfold.analysis import mask_bound
-from greenfold.analysis.masks import constraints_of
+from greenfold.devices.masks.box import into_box
+from greenfold.devices.masks.mask import Constraint
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
 
@@ -19,12 +30,26 @@ from ..conftest import small
 
 N = 6
 KINDS = {
-    "sign": Device(mask="sign"),
-    "nonnegative": Device(mask="nonnegative"),
-    "on or off": Device(levels=[0, 1]),
-    "box": Device(box=(-0.5, 0.5)),
-    "nonnegative box": Device(box=(0.0, 0.6)),
+    "sign": Device(mask=Signs()),
+    "nonnegative": Device(mask=NonNegative()),
+    "on or off": Device(mask=Levels([0, 1])),
+    "box": Device(mask=Box(-0.5, 0.5)),
+    "nonnegative box": Device(mask=Box(0.0, 0.6)),
 }
+
+
+def constraints_of(kind: str, problem: LinearProblem) -> list[Constraint]:
+    """The constraints with which a kind lowers the bound."""
+    found: list[Constraint] = []
+
+    def bounded(constraints):
+        found.extend(constraints)
+        return Relaxation([problem], constraints)
+
+    mask = KINDS[kind].mask
+    assert mask is not None
+    mask.lowest_bound((N, 1), bounded)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +70,10 @@ def tried(kind, n, rng):
         return np.array(list(itertools.product([-1.0, 1.0], repeat=n)))
     if kind == "on or off":
         return np.array(list(itertools.product([0.0, 1.0], repeat=n)))[1:]
-    low, high = KINDS[kind].limits
-    return np.array([into_box(w, low, high) for w in rng.standard_normal((200, n))])
+    box = KINDS[kind].mask
+    assert isinstance(box, Box)
+    drawn = rng.standard_normal((200, n))
+    return np.array([into_box(w, box.low, box.high) for w in drawn])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,9 +95,10 @@ def test_no_mask_passes_it(setting, best_of, kind, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_obeys_a_kind_costs_nothing(kind, rng):
+def test_what_obeys_a_kind_costs_nothing(setting, kind, rng):
     """uᵀRu ≥ −ρ for masks of a kind, with every z that is allowed: it is a bound."""
-    for one in constraints_of(KINDS[kind], N):
+    network, stimuli = setting
+    for one in constraints_of(kind, LinearProblem(network.maps, stimuli, 10.0)):
         for u in tried(kind, N, rng):
             u = u / np.linalg.norm(u)
             z = rng.random(one.n_variables)
@@ -92,7 +120,7 @@ def test_more_masks_have_no_lower_bound(setting, best_of, kind):
     best = best_of(kind)
     problem = LinearProblem(network.maps, stimuli, best.eta)
     kernels = [problem.kernel(best.u[:, None], best.v)]
-    free, own = Relaxation([problem]), Relaxation([problem], constraints_of(KINDS[kind], N))
+    free, own = (Relaxation([problem], c) for c in ([], constraints_of(kind, problem)))
     # Both descents end at a relative 1e-7.
     assert own.lower(kernels, best.u[:, None]) <= free.lower(kernels, best.u[:, None]) * (
         1 + 1e-6
@@ -112,9 +140,9 @@ def test_two_channels():
 
 def test_bad_arguments(setting):
     network, stimuli = setting
-    three, sign = Device(levels=3), KINDS["sign"]
+    three, sign = Device(mask=Levels(3)), KINDS["sign"]
     best = optimize(network, stimuli, device=three, rng=0)
-    with pytest.raises(ValueError, match="must have one of `mask`, `levels` and `box`"):
+    with pytest.raises(ValueError, match="`device` must have a mask; without one, use"):
         mask_bound(network, stimuli, best, Device(inputs=[0]))
     with pytest.raises(ValueError, match="`levels` must be two of equal size, or none"):
         mask_bound(network, stimuli, best, three)

@@ -64,7 +64,7 @@ def test_it_is_checked_when_it_is_made_and_keeps_what_it_was_given():
     with pytest.raises(ValueError, match="`readout_noise` must be positive semi-definite"):
         Device(readout_noise=-np.eye(2))
     with pytest.raises(TypeError, match="`device` must be a Device; got dict"):
-        optimize(unfold(small(n=3), n_steps=2, dt=1.0), None, device={})  # pyright: ignore
+        optimize(*setting(3), device={})  # pyright: ignore[reportArgumentType]
 
 
 def test_a_regression_on_a_subset_is_that_of_a_device_without_the_rest(network):
