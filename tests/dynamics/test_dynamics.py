@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Ascent,
     Dynamics,
     Gain,
     GaussianStimuli,
+    RandomDraws,
     Reservoir,
     SampleStimuli,
     optimize,
@@ -84,7 +86,7 @@ def test_optimum_of_the_true_network_beats_the_others():
     reservoir = small(Gain.biased_tanh(0.5), n=8)
     stimuli = GaussianStimuli.random(4, strength=0.1, n_draws=400, rng=1)
     dynamics = Dynamics(reservoir, n_steps=4, dt=0.25, tol=1e-3)
-    best = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
+    best = optimize(dynamics, stimuli, method=Ascent(2, max_evaluations=30))
     assert best.validity is None
     assert best.step_error is not None
     assert best.fresh_error is not None
@@ -110,8 +112,8 @@ def test_labelled_series(rng):
     X, labels = GaussianStimuli.random(4, strength=2.0, rng=1).sample(20, rng=0)
     samples = SampleStimuli(X, labels, normalize=None)
     dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=4, dt=0.25, tol=1e-3)
-    best = optimize(dynamics, samples, n_starts=2, max_iter=20)
-    drawn = optimize(dynamics, samples, method="random", n_starts=3, rng=0)
+    best = optimize(dynamics, samples, method=Ascent(2, max_evaluations=20))
+    drawn = optimize(dynamics, samples, method=RandomDraws(3), rng=0)
     assert best.soft_margin > drawn.soft_margin
     assert best.fresh_margin is None
 

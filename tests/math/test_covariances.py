@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import greenfold
 import greenfold.math.covariances as covariances
-from greenfold import Reservoir, ReservoirClassifier, SampleStimuli, unfold
+from greenfold import (
+    Alternating,
+    Convex,
+    RandomDraws,
+    Reservoir,
+    ReservoirClassifier,
+    SampleStimuli,
+    unfold,
+)
 from greenfold.math.covariances import ClassMoments, Factored, outer, root, trace
 from greenfold.optimizers import optimize
 from greenfold.optimizers.bounds import Relaxation
@@ -64,13 +70,10 @@ def test_the_optimum_and_its_bound_are_the_same(factored, monkeypatch, n_channel
         full = SampleStimuli(X, y)
     assert isinstance(full.psi, np.ndarray)
     np.testing.assert_allclose(np.asarray(kept.psi), full.psi, atol=1e-14)
-    for method in ("convex", "alternating", "random"):
-        options: Any = {} if method == "convex" else {"rng": 0, "n_starts": 2}
-        one, other = (
-            optimize(unfolding, s, 10.0, method=method, **options) for s in (kept, full)
-        )
+    for method, seed in ((Convex(), None), (Alternating(2), 0), (RandomDraws(2), 0)):
+        one, other = (optimize(unfolding, s, 10.0, method, rng=seed) for s in (kept, full))
         assert one.soft_margin == pytest.approx(other.soft_margin, rel=1e-9)
-        if method == "convex":
+        if isinstance(method, Convex):
             assert one.status == other.status
             # The relaxation is solved to 1e-4 by default.
             assert one.upper_bound == pytest.approx(other.upper_bound, rel=1e-4)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Ascent,
     Dynamics,
     EchoStateNetwork,
     Gain,
     GaussianStimuli,
+    RandomDraws,
     Reservoir,
     SampleStimuli,
     choose_tau,
@@ -86,7 +88,7 @@ def test_certified_optimum(bias, rng):
     best = optimize(unfolding, stimuli)
     assert best.status == "certified"
     assert best.upper_bound == pytest.approx(best.soft_margin, rel=1e-6)
-    drawn = optimize(unfolding, stimuli, method="random", n_starts=100, rng=0)
+    drawn = optimize(unfolding, stimuli, method=RandomDraws(100), rng=0)
     assert drawn.soft_margin < best.soft_margin
     # The bound belongs to the map itself: κ by Green's functions made of matrix powers.
     E, F = net.linear_step
@@ -102,7 +104,7 @@ def test_optimum_of_the_true_network():
     X, labels = stimuli.sample(60, rng=0)
     samples = SampleStimuli(3 * X, labels, normalize=None)
     dynamics = Dynamics(net, n_steps=4)
-    best = optimize(dynamics, samples, n_starts=2, max_iter=30, rng=0)
+    best = optimize(dynamics, samples, method=Ascent(2, max_evaluations=30))
     start = optimize(dynamics.linear, samples)
     refitted = optimize(dynamics, samples, u=start.u)
     assert best.soft_margin > refitted.soft_margin

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold import Dynamics, Gain, SampleStimuli, optimize, optimize_reservoir, unfold
+from greenfold import (
+    Ascent,
+    Dynamics,
+    Gain,
+    SampleStimuli,
+    optimize,
+    optimize_reservoir,
+    unfold,
+)
 from greenfold.stimuli import chunks as sliced
 from greenfold.stimuli.design import Design, StateMoments
 
@@ -135,7 +143,7 @@ def test_single_precision_is_that_of_the_series_in_memory(beats, rng):
 @pytest.mark.parametrize("name", ["kernels", "dynamics"])
 def test_the_solved_projections_are_the_same(pair, name):
     system = systems()[name]
-    a, b = (optimize(system, one, eta=5.0, n_starts=2, rng=0) for one in pair)
+    a, b = (optimize(system, one, 5.0, Ascent(n_starts=2)) for one in pair)
     assert a.n_iter == b.n_iter
     # The ascent multiplies rounding by some powers of ten.
     assert b.u == pytest.approx(a.u, abs=1e-8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
+from greenfold import Ascent, Dynamics, Gain, SampleStimuli, optimize, unfold
 from greenfold.stimuli.design import StateMoments
 
 from ...chunked import from_array
@@ -46,15 +46,17 @@ def test_a_worker_killed_during_the_ascent_changes_nothing(cluster, series, monk
 
     with Client(cluster.address, set_as_default=False) as client:
         stimuli = SampleStimuli.from_dask(from_array(X, chunks=(17, -1)), y, client=client)
-        quiet = optimize(order_1, stimuli, n_starts=1)
+        once = Ascent(n_starts=1)
+        quiet = optimize(order_1, stimuli, method=once)
         monkeypatch.setattr(StateMoments, "pull", pull)
-        found = optimize(order_1, stimuli, n_starts=1)
+        found = optimize(order_1, stimuli, method=once)
         assert len(calls) > 3
         # Added up in the same order, whoever worked.
         assert np.array_equal(found.u, quiet.u)
         assert found.soft_margin == quiet.soft_margin
         whole = SampleStimuli(X, y)
-        assert found.u == pytest.approx(optimize(order_1, whole, n_starts=1).u, abs=1e-8)
+        alone = optimize(order_1, whole, method=once)
+        assert found.u == pytest.approx(alone.u, abs=1e-8)
         # With one worker fewer, or a new one.
         u = np.ones(6) / 6**0.5
         for a, b in zip(
