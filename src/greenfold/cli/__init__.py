@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 __all__ = ["main"]
 
@@ -54,7 +53,7 @@ def _leaving_at_once() -> Iterator[None]:
         yield
         return
 
-    def leave(*_: Any) -> None:
+    def leave(*_: object) -> None:
         os.write(2, b"greenfold: interrupted.\n")
         os._exit(130)
 

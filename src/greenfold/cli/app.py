@@ -5,7 +5,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +44,7 @@ class _Group(TyperGroup):
         sys.exit(code)
 
 
-def _guarded(work: Any, extra: dict[str, Any]) -> int:
+def _guarded(work: Callable[..., object], extra: dict[str, Any]) -> int:
     """Run ``work`` and return its exit code; report an exception in one sentence."""
     try:
         with warnings.catch_warnings(), few_threads():
@@ -88,7 +88,7 @@ _BETTER = {
 }
 
 
-def _refuse_usage(error: Any) -> int:
+def _refuse_usage(error: typer.TyperException) -> int:
     """Report a wrong command line and return its exit code."""
     ctx = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -125,7 +125,7 @@ def _say(text: str) -> None:
     print(f"greenfold: {printable(text)}", file=sys.stderr)
 
 
-def _say_warning(message: Any, *_: Any, **__: Any) -> None:
+def _say_warning(message: object, *_: object, **__: object) -> None:
     _say(f"warning: {' '.join(str(message).split())}")
 
 

@@ -125,7 +125,9 @@ def _write(path: Path, study: "ForecastStudy", end: float) -> None:
     from .._base.files import write_csv
 
     bounds = [f"{name}_{side}" for side in ("lower", "upper") for name in study.names]
-    rows = [["step" if study.dt is None else "time", *study.names, *bounds]]
+    rows: list[list[object]] = [
+        ["step" if study.dt is None else "time", *study.names, *bounds]
+    ]
     for n, parts in enumerate(zip(study.ahead, *study.band, strict=True), start=1):
         rows.append([end + study.time(n), *(value for one in parts for value in one)])
     write_csv(path.expanduser(), rows)

@@ -1,5 +1,6 @@
 """`greenfold mask`: solve for a mask on the recording of a device."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,13 @@ from .options import Answer, Labelled, arg, command, group, opt, pick
 
 if TYPE_CHECKING:
     from ..devices.device import Device
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..analysis.masks import MaskStudy
+    from ..devices.response import MeasuredResponse
+    from ..stimuli.samples import SampleStimuli
 
 #: If the share of linear variance is smaller, masks are worse than estimated.
 _LINEAR = 0.8
@@ -82,7 +90,7 @@ def mask(
     recording: Path = arg(..., "RECORDING"),
     data: str = options.DATA,
     hardware: Hardware = Hardware(),
-    eta: Any = opt("10", "Mask", read=options.number_or("cv")),
+    eta: float | str = opt("10", "Mask", read=options.number_or("cv")),
     recorded: Recorded = Recorded(),
     out: Path | None = opt(None, options.MAIN, "-o"),
     readout: Path | None = opt(None, options.MAIN),
@@ -126,8 +134,8 @@ def mask(
         recordings = ([one.drive for one in parts], [one.states for one in parts])
         how = {"n_steps": stimuli.n_steps, "dt": first.dt or 1.0, "n_lags": recorded.lags}
         device = MeasuredResponse.fit(*recordings, **how)
-        if eta == "cv":
-            eta = float(choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best)
+        if isinstance(eta, str):  # cv
+            eta = choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best
         step("solving for the mask", 2.0)
         how = {"n_draws": draws, "n_replicates": replicates, "rng": seed}
         study = study_mask(device, stimuli, eta, device=allowed, **how)
@@ -172,7 +180,9 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
     return X, y, name
 
 
-def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
+def _write_weights(
+    path: Path, what: str, names: Sequence[str], values: "np.ndarray"
+) -> None:
     """Write a CSV table with one row per input or output of the device."""
     from .._base.files import write_csv
 
@@ -183,9 +193,12 @@ def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
     write_csv(path.expanduser(), [[what, *columns], *lines])
 
 
-def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
+def _rows(
+    study: "MaskStudy", device: "MeasuredResponse", stimuli: "SampleStimuli"
+) -> dict[str, str]:
     """Return the names and values of the table."""
     best, interval, fitted = study.projections, study.interval, device.fitted
+    assert fitted is not None
     n_channels = stimuli.n_channels
     share = show.number(best.share, ".1%")
     return {
@@ -208,7 +221,8 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
     }
 
 
-def _notes(study: Any, device: Any) -> list[str]:
+def _notes(study: "MaskStudy", device: "MeasuredResponse") -> list[str]:
+    assert device.fitted is not None
     linear, one_input = device.fitted.linearity, device.n_inputs == 1
     overlaps = study.interval.low < study.random_margin
     told = (
@@ -231,7 +245,9 @@ def _notes(study: Any, device: Any) -> list[str]:
     return [sentence for holds, sentence in told if holds]
 
 
-def _record(study: Any, device: Any, stimuli: Any) -> dict[str, Any]:
+def _record(
+    study: "MaskStudy", device: "MeasuredResponse", stimuli: "SampleStimuli"
+) -> dict[str, Any]:
     best, interval = study.projections, study.interval
     return {
         **pick(device, "n_inputs", "n_outputs", "n_steps"),

@@ -20,7 +20,7 @@ def _delays(text: str) -> list[int]:
 
 @command("greenfold memory --neurons 100 --delays 1-20")
 def memory(
-    delays: Any = opt(
+    delays: list[int] = opt(
         "1-10", "Memory", read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
     ),
     noise: float = opt(0.1, "Memory", sets="readout_noise"),

@@ -21,6 +21,7 @@ from .options import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..datasets.parsed import SeriesArrays
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from .inputs import Series
@@ -119,7 +120,7 @@ def _refuse_seed(data: str) -> None:
 
 def load_classifier(
     model: Path,
-) -> "tuple[FittedClassifier, Callable[..., tuple[Series, Any]]]":
+) -> "tuple[FittedClassifier, Callable[..., tuple[Any, Any]]]":
     """Return the classifier in a file, and `load_series` for its series."""
     from ..datasets.text import TableHints
     from ..estimators.margin.classifier import ReservoirClassifier
@@ -137,7 +138,7 @@ def load_classifier(
     return found, partial(load_series, keep_missing=keep_missing, hints=hints)
 
 
-def _say_assumption(data: str, X: "Series", y: "np.ndarray | None") -> None:
+def _say_assumption(data: str, X: "SeriesArrays", y: "np.ndarray | None") -> None:
     """Print whether a table was read with or without labels."""
     lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"

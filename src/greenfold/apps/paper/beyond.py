@@ -230,7 +230,9 @@ def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) ->
     return {"soft_margin": float(kappa), "error": float(np.sqrt(scatter)) / len(signs)}
 
 
-def _bounded(dynamics: gf.Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.ndarray]:
+def _bounded(
+    dynamics: gf.Dynamics, X: np.ndarray, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the states of series on which the network stays bounded, and their indices."""
     try:
         return dynamics.states(X, u), np.arange(len(X))
@@ -297,7 +299,9 @@ def draw(numbers: dict, p: Parameters) -> Any:
     return figure
 
 
-def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
+def _draw_true(
+    axes: "look.Axes", name: str, kind: tuple[str, float], rows: list[dict]
+) -> None:
     """Draw κ of each projection on fresh draws; a mark at the edge is for values beyond."""
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
@@ -329,7 +333,7 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     look.panel(axes, name, title, r"soft margin $\kappa$, fresh draws")
 
 
-def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
+def _draw_certificates(axes: "look.Axes", rows: list[dict], p: Parameters) -> None:
     rng = np.random.default_rng(0)
     kinds = (0.0, *p.strengths)
     floor = 1e-6

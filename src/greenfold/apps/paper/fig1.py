@@ -100,7 +100,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     return figure
 
 
-def _draw_network(axes: Any, found: dict) -> None:
+def _draw_network(axes: "look.Axes", found: dict) -> None:
     look.panel(axes, "a", "reservoir")
     W, u, v = (found[f"drawn_{name}"] for name in ("weights", "u", "v"))
     n = len(u)
@@ -113,7 +113,7 @@ def _draw_network(axes: Any, found: dict) -> None:
     arrow |= {"shrinkA": 6, "shrinkB": 6, "connectionstyle": "arc3,rad=0.12"}
     for i, j in np.argwhere(np.abs(W) >= np.quantile(np.abs(W), 0.75)):
         if i != j:
-            axes.annotate("", place[i], place[j], arrowprops=arrow)
+            axes.annotate("", tuple(place[i]), tuple(place[j]), arrowprops=arrow)
     source, sink = np.array([-2.1, 0.0]), np.array([2.1, 0.0])
     for end, weights, dash in ((source, u, "-"), (sink, v, "--")):
         how = {"color": SOLVED, "alpha": 0.75, "zorder": 1}
@@ -122,7 +122,7 @@ def _draw_network(axes: Any, found: dict) -> None:
     axes.plot(*place.T, "o", ms=9, color="white", mec="k", zorder=3)
     box = {"boxstyle": "round", "fc": "white", "ec": "k"}
     for end, name in ((source, "$x(t)$"), (sink, "$z(t)$")):
-        axes.text(*end, name, ha="center", va="center", bbox=box, zorder=4)
+        axes.text(end[0], end[1], name, ha="center", va="center", bbox=box, zorder=4)
     axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=SOLVED)
     axes.text(1.65, -0.8, "readout $v$", ha="center", color=SOLVED)
     axes.text(0, 1.2, "recurrent weights $W$", ha="center", color="0.35")
@@ -130,12 +130,12 @@ def _draw_network(axes: Any, found: dict) -> None:
     axes.axis("off")
 
 
-def _draw_stimuli(axes: Any, found: dict, p: Parameters) -> None:
+def _draw_stimuli(axes: "look.Axes", found: dict, p: Parameters) -> None:
     X, edges = found["stimuli"], p.dt * np.arange(p.n_steps + 1)
     for sign, colour, dash in ((1, CLASS_A, "-"), (-1, CLASS_B, "--")):
         for x in X[found["signs"] == sign][:6]:
             axes.stairs(x, edges, baseline=None, color=colour, alpha=0.35, lw=0.8)
-        how = {"color": colour, "ls": dash, "label": rf"$\zeta = {sign:+d}$, mean"}
+        how: Any = {"color": colour, "ls": dash, "label": rf"$\zeta = {sign:+d}$, mean"}
         axes.stairs(sign * found["mu"], edges, baseline=None, lw=2.6, **how)
     axes.set_ylim(None, 1.35 * np.abs(X).max())
     labels = (look.TIME, "stimulus $x(t)$ (a.u.)", "upper left")

@@ -222,7 +222,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     return figure
 
 
-def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
+def _draw_single(axes: "look.Axes", single: dict, average: dict, p: Parameters) -> None:
     times, edges = np.array(single["times"]), p.dt * np.arange(p.n_steps + 1)
     simulator = _SIMULATORS[single["engine"]]
     label = r"mean separation $\mu$ (a.u.), thin grey"
@@ -246,7 +246,7 @@ def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
     look.panel(axes, "a", *labels, "upper left", ncols=2, columnspacing=1.0)
 
 
-def _draw_average(axes: Any, average: dict) -> None:
+def _draw_average(axes: "look.Axes", average: dict) -> None:
     solved = "$u$ solved for each $T$ (± s.e. of the stimuli)"
     for key, at, dash, spread, colour, label in (
         ("random", "times", "s--", "spread", RANDOM, "random $u$ (± s.d.)"),
@@ -262,7 +262,7 @@ def _draw_average(axes: Any, average: dict) -> None:
     look.panel(axes, "b", *labels, "upper left")
 
 
-def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
+def _draw_modes(axes: "look.Axes", modes: dict, p: Parameters) -> None:
     real = np.array(modes["real_part"])
     edges = np.linspace(real.min() - 1e-9, real.max() + 1e-9, 13)
     place = np.digitize(real, edges) - 1
@@ -290,7 +290,7 @@ def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
     look.panel(axes, "c", "modes used by the solved $u$", x, y, "upper left")
 
 
-def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
+def _draw_angle(axes: "look.Axes", angle: dict, p: Parameters) -> None:
     degrees, top = np.degrees(angle["radians"]), np.max(angle["readout_optimal"])
     for key, colour, dash, label in (
         ("readout_optimal", SOLVED, "-", "readout re-optimised"),

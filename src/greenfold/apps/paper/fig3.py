@@ -144,7 +144,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     return figure
 
 
-def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
+def _draw_responses(axes: "look.Axes", found: dict, p: Parameters) -> None:
     times = np.array(found["times"])
     curves = (
         ("first_order", RANDOM, "-", 1.6, r"$\mathcal{O}(\alpha)$"),
@@ -153,7 +153,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     )
     shown = np.array([found[key] for key, *_ in curves])
 
-    def draw_curves(on: Any, part: slice) -> None:
+    def draw_curves(on: "look.Axes", part: slice) -> None:
         # Open dots leave the line visible on which they lie.
         dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
         for row, (_, colour, dash, width, label) in zip(shown, curves, strict=True):
@@ -172,7 +172,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     draw_curves(zoom, slice(max(0, where - reach), where + reach + 1))
     zoom.tick_params(labelsize=7)
     box = axes.indicate_inset_zoom(zoom, edgecolor="0.4")
-    for line in box.connectors:
+    for line in box.connectors or ():
         line.set_visible(False)  # they would cross the curves and the other inset
     zoom.set_title("zoom into the box", fontsize=8, pad=3)
     growth = axes.inset_axes((0.62, 0.6, 0.36, 0.36))
@@ -190,7 +190,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     growth.tick_params(labelsize=7)
 
 
-def _draw_margins(axes: Any, found: list[dict]) -> None:
+def _draw_margins(axes: "look.Axes", found: list[dict]) -> None:
     import matplotlib as mpl
 
     hues = mpl.colormaps["viridis"](np.linspace(0.4, 0.9, len(found)))

@@ -77,7 +77,7 @@ def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
     return found
 
 
-def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
+def optimum(p: Parameters, ecg: BinarySplit, _: object) -> dict:
     """Return the optimum, its terms over time (d), and the alternation (c)."""
     task, unfolding = _task(p, ecg)
     stimuli = task.stimuli

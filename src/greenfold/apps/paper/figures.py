@@ -6,6 +6,8 @@ figure is written as SVG, PDF and PNG, with a JSON file of all its numbers and o
 parameters and versions that made them.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib
 import json
@@ -17,9 +19,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ... import Alternating, Gain, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from ..._base.checks import must
@@ -32,6 +36,10 @@ from ...stimuli.base import Stimuli
 from ...validity import ExpansionWarning
 from ..runner import run_map, source_digest, versions
 from ..style import RANDOM, SOLVED, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 #: Figures and tables, in the order of the paper.
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
@@ -104,7 +112,9 @@ class Heartbeats:
         self.X_test, self.signs = self.stimuli.transform(ecg.X_test), ecg.y_test
         self.steps = (self.stimuli.n_steps, duration / self.stimuli.n_steps)
 
-    def accuracy(self, system: Unfolding, u: Any, v: Any, X: Any = None) -> float:
+    def accuracy(
+        self, system: Unfolding, u: np.ndarray, v: np.ndarray, X: np.ndarray | None = None
+    ) -> float:
         """Return the accuracy in per cent on X, or by default on the test series."""
         z = system.kernels(u, v).decision_values(self.X_test if X is None else X)
         return 100 * float((z * self.signs > 0).mean())
@@ -191,16 +201,18 @@ def style() -> Any:
     return drawing(_LOOK)
 
 
-def sheet(width: float, height: float, *grid: int, **more: Any) -> tuple[Any, Any]:
+def sheet(
+    width: float, height: float, *grid: int, width_ratios: Sequence[float] | None = None
+) -> tuple[Any, Any]:
     """Return a figure of a size in inches, without a window, and its axes if any."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
-    return figure, figure.subplots(*grid, **more) if grid else None
+    return figure, figure.subplots(*grid, width_ratios=width_ratios) if grid else None
 
 
 def panel(
-    axes: Any,
+    axes: Axes,
     name: str,
     title: str,
     x: str = "",
@@ -212,19 +224,19 @@ def panel(
     axes.set_title(f"$\\bf{{({name})}}$ {title}", loc="left")
     axes.set(xlabel=x, ylabel=y)
     if legend:
-        axes.legend(loc=legend, **more)
+        axes.legend(**{"loc": legend, **more})
 
 
-def right_axis(axes: Any, label: str, **more: Any) -> Any:
+def right_axis(axes: Axes, label: str, color: str = "black") -> Axes:
     """Add a second vertical axis on the right."""
     right = axes.twinx()
-    right.set_ylabel(label, **more)
+    right.set_ylabel(label, color=color)
     right.spines["right"].set_visible(True)
     right.grid(False)
     return right
 
 
-def plain_ticks(axis: Any, ticks: Any) -> None:
+def plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
     """Set plain tick labels on a logarithmic axis."""
     low, high = axis.get_view_interval()
     kept = [tick for tick in ticks if low < tick < high]
@@ -232,7 +244,14 @@ def plain_ticks(axis: Any, ticks: Any) -> None:
     axis.set_ticks([], minor=True)
 
 
-def draw_means(axes: Any, x: Any, values: Any, dash: str, colour: str, label: str) -> None:
+def draw_means(
+    axes: Axes,
+    x: ArrayLike,
+    values: Sequence[float] | np.ndarray,
+    dash: str,
+    colour: str,
+    label: str,
+) -> None:
     """Draw means and standard deviations over networks of values (n_networks, n_x)."""
     mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
     axes.errorbar(x, mean, spread, fmt=dash, color=colour, ms=4, capsize=2, label=label)
@@ -283,7 +302,7 @@ class FigureRun:
         return self.out_dir / _CHECKPOINTS / f"{self.name}-{digest.hexdigest()[:16]}"
 
     def map(
-        self, label: str, work: Callable[..., Any], items: Sequence[Any], *first: Any
+        self, label: str, work: Callable[..., Any], items: Sequence[Any], *first: object
     ) -> list:
         """Return ``work(*first, item)`` for all items; see `apps.runner.run_map`."""
         made_by = {"run": self.folder.name}
@@ -353,13 +372,13 @@ def reproduce(
     return outcomes
 
 
-def told(module: Any) -> tuple[str, str]:
+def told(module: ModuleType) -> tuple[str, str]:
     """Return title and caption of a figure, from the docstring of its module."""
-    title, _, caption = module.__doc__.partition("\n")
+    title, _, caption = (module.__doc__ or "").partition("\n")
     return title.rstrip("."), " ".join(caption.split())
 
 
-def _made(module: Any, run: FigureRun, quick: bool) -> Reproduced:
+def _made(module: ModuleType, run: FigureRun, quick: bool) -> Reproduced:
     """Compute one figure and write its files; skip it if its data are missing."""
     try:
         if isinstance(run.parameters, OnHeartbeats):
@@ -381,7 +400,7 @@ def _made(module: Any, run: FigureRun, quick: bool) -> Reproduced:
     return outcome
 
 
-def _redrawn(module: Any, run: FigureRun) -> Reproduced:
+def _redrawn(module: ModuleType, run: FigureRun) -> Reproduced:
     """Draw and describe one figure from its record."""
     path = run.out_dir / f"{run.name}.json"
     try:
@@ -397,7 +416,7 @@ def _redrawn(module: Any, run: FigureRun) -> Reproduced:
     return _write(module, parameters, record, run.out_dir)
 
 
-def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Reproduced:
+def _write(module: ModuleType, parameters: Paper, record: dict, folder: Path) -> Reproduced:
     """Write the files of one figure, with today's caption and summary."""
     name, numbers, (title, caption) = record["name"], record["numbers"], told(module)
     summary = module.summary(numbers, parameters)
@@ -410,7 +429,7 @@ def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Reproduc
     return Reproduced(name, title, tuple(files), numbers, tuple(summary), record["seconds"])
 
 
-def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
+def recorded_parameters(default: Paper, recorded: dict[str, Any]) -> Any:
     """Return the recorded parameters, with defaults for newer parameters."""
     given = {
         one.name: recorded[one.name] for one in fields(default) if one.name in recorded

@@ -9,6 +9,7 @@ bars are standard deviations. The dotted line marks the paper's η = 10.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,7 +141,9 @@ def _by_eta(numbers: dict, kind: str, key: str) -> np.ndarray:
     return np.array([[one[kind][key] for one in row] for row in numbers["eta"]])
 
 
-def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray:
+def _by_value(
+    rows: list[dict], key: str, values: Sequence[float], *path: str
+) -> np.ndarray:
     """Return one column per value and one row per network."""
     columns = []
     for value in values:

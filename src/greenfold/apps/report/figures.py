@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+from numpy.typing import ArrayLike
 
 from ... import ReservoirClassifier, optimize
 from ...analysis import curves as margin_curves
@@ -79,14 +81,26 @@ class Picture:
         return self.all_axes[0]
 
     def line(
-        self, x: Any, y: Any, hue: str, dash: int = 0, label: str = "", **look: Any
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        hue: str,
+        dash: int = 0,
+        label: str = "",
+        *,
+        lw: float | None = None,
+        alpha: float | None = None,
+        marker: str | None = None,
     ) -> None:
         """Draw a line, with an entry in the legend if it has a label."""
-        self.axes.plot(x, y, **line_style(hue, dash), **look)
+        look = line_style(hue, dash)
+        self.axes.plot(x, y, lw=lw, alpha=alpha, marker=marker, **look)
         if label:
             self.add_key(label, hue, dash)
 
-    def band(self, x: Any, low: Any, high: Any, hue: str, label: str = "") -> None:
+    def band(
+        self, x: ArrayLike, low: ArrayLike, high: ArrayLike, hue: str, label: str = ""
+    ) -> None:
         """Fill the area between two curves."""
         self.axes.fill_between(x, low, high, color=CODES[hue], alpha=0.25, lw=0)
         if label:
@@ -138,7 +152,7 @@ def _to_svg(figure: Figure, name: str) -> str:
     return svg.replace("<svg", '<svg aria-hidden="true"', 1)
 
 
-def limits(values: Any, share: float = 0.06) -> tuple[float, float]:
+def limits(values: ArrayLike, share: float = 0.06) -> tuple[float, float]:
     """Return axis limits around finite values, with a margin."""
     finite = np.asarray(values, dtype=float).ravel()
     finite = finite[np.isfinite(finite)]
@@ -266,7 +280,7 @@ def _clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
     return made
 
 
-def _noise_bar(ax: Any, noise: float) -> str:
+def _noise_bar(ax: Axes, noise: float) -> str:
     """Draw the readout noise if it fits on the axis, and return a sentence about it."""
     low, high = ax.get_xlim()
     if not noise or 2 * noise >= high - low:
@@ -278,7 +292,7 @@ def _noise_bar(ax: Any, noise: float) -> str:
     return " Bar: ± one standard deviation of the readout noise."
 
 
-def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
+def _frame(classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike) -> Frame:
     """Return coordinates and moments of the first comparison, as in the fit."""
     series = read_aligned(classifier, X, fitting=False)
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
@@ -304,9 +318,9 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
     title = "Soft margin over the optimisation"
     with drawing("history", title, "evaluation", _KAPPA) as made:
         for row, curve in curves:
-            mark = {"marker": "o"} if len(curve) == 1 else {}
+            mark = "o" if len(curve) == 1 else None
             steps = np.arange(len(curve))
-            made.line(steps, curve, _hue(row), bool(row.order), _name(row), **mark)
+            made.line(steps, curve, _hue(row), bool(row.order), _name(row), marker=mark)
         # Draw the bound of the first comparison; a row has the mean over all.
         each = [
             (row.bound, np.ravel(row.classifier.soft_margin_bound_)) for row, _ in curves
@@ -353,7 +367,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
 
 
 def _margins_over_time(
-    classifier: ReservoirClassifier, X: Any, y: Any
+    classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return readout times, and κ of the first u with the best readout at each time."""
     unfolding, eta = classifier.unfolding_, float(classifier.eta_)

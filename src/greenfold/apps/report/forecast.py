@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..._base.checks import must, needs
 from ...estimators.sequences import DivergenceWarning, ReservoirForecaster, valid_steps
@@ -46,7 +47,7 @@ class ForecastStudy:
         """Return the unit of the times."""
         return "steps" if self.dt is None else "time units"
 
-    def time(self, steps: Any) -> Any:
+    def time(self, steps: ArrayLike) -> np.ndarray:
         """Return steps as time, or unchanged if ``dt`` is unknown."""
         return np.asarray(steps) * (1 if self.dt is None else self.dt)
 
@@ -79,7 +80,7 @@ class ForecastStudy:
 
 
 def study_forecast(
-    series: Any,
+    series: ArrayLike,
     n_steps: int,
     *,
     holdout: float = 0.2,

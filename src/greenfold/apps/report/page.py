@@ -19,7 +19,7 @@ from ..style import css
 from .comparison import Row, Split, headline
 
 
-def fill_template(template: str, **values: Any) -> str:
+def fill_template(template: str, **values: object) -> str:
     """Return a filled template; values are escaped, except those filtered with ``ours``."""
     with needs("A page", "report"):
         import jinja2
@@ -43,14 +43,14 @@ def write_page(path: str | Path, text: str) -> Path:
     return target
 
 
-def _number(value: Any) -> str:
+def _number(value: float | None) -> str:
     """Return a number with four digits, or a dash if it is missing."""
     if value is None or not np.isfinite(value):
         return "–"
     return f"{float(value):.4g}".replace("-", "−")
 
 
-def fill_page(template: str, **values: Any) -> str:
+def fill_page(template: str, **values: object) -> str:
     """Return a filled page of this folder, with the date and the versions of packages."""
     return fill_template(
         f"report/{template}.html",
