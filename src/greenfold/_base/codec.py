@@ -164,7 +164,7 @@ class Numbers(Field):
         finite: bool = True,
         positive: bool = False,
         or_one: bool = False,
-        dtype: type[np.floating] | None = None,
+        dtype: type[np.int64 | np.float64 | np.float32] | None = None,
     ) -> None:
         self.shape, self.ndim, self.dtype = shape, ndim or (len(shape),), dtype
         self.finite, self.positive, self.or_one = finite, positive, or_one
