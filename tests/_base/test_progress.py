@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from greenfold._base.progress import as_part, display, is_part, progress, tell, watched
+from greenfold._base.progress import AsPart, display, is_part, progress, tell, watched
 
 
 class Terminal(io.StringIO):
@@ -26,7 +26,7 @@ def inner() -> bool:
 def outer(pool: ThreadPoolExecutor | None = None, part: bool = True) -> list[bool]:
     if pool is None:
         return [inner()]
-    work = as_part(inner) if part else inner
+    work = AsPart(inner) if part else inner
     return [one.result() for one in [pool.submit(work) for _ in range(3)]]
 
 
@@ -66,10 +66,10 @@ def test_a_thread_of_a_silent_call_is_silent(monkeypatch):
 
     with ThreadPoolExecutor(1) as pool:
         with progress(visible=False):
-            pool.submit(as_part(shows)).result()
+            pool.submit(AsPart(shows)).result()
         assert terminal.getvalue() == ""
         with progress():
-            pool.submit(as_part(shows)).result()
+            pool.submit(AsPart(shows)).result()
     assert "part" in terminal.getvalue()
 
 
@@ -94,5 +94,5 @@ def test_a_terminal_shows_one_display_at_a_time(monkeypatch):
 
 
 def test_another_process_gets_the_work_alone():
-    again = pickle.loads(pickle.dumps(as_part(tell)))
-    assert again is tell
+    again = pickle.loads(pickle.dumps(AsPart(tell)))
+    assert again.func is tell

@@ -320,5 +320,5 @@ def test_jobs_have_one_thread_whatever_the_user_has_said(monkeypatch):
     from greenfold.apps.runner import perform
 
     monkeypatch.setattr(_threads, "_told", True)
-    found = perform(lambda *_: str(set(blas())), None, None)
+    found = perform(lambda *_: str(set(blas())), {}, {})
     assert found == {"text": "{1}"}

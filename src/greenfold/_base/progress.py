@@ -1,7 +1,7 @@
 """Progress of long calls on a terminal, and not in a pipe.
 
 The display, and whether a call is part of a larger one, belong to the context of the call
-(`contextvars`). A thread has a context of its own; `as_part` gives it that of the call.
+(`contextvars`). A thread has a context of its own; `AsPart` gives it that of the call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -121,27 +121,19 @@ def is_part() -> bool:
     return _depth.get() > 1
 
 
-class _Part(Generic[P, R]):
-    """Work in the context of the call that made it; other processes get the work alone."""
+class AsPart(Generic[P, R]):
+    """Work that stays part of the current call in other threads, but not in processes."""
 
     def __init__(self, work: Callable[P, R]) -> None:
         self._work, self._context = work, copy_context()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do the work."""
         # Threads run at the same time, and a context has room for one.
         return self._context.copy().run(self._work, *args, **kwargs)
 
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[Callable[P, R]]]:
-        return _alone, (self._work,)
-
-
-def _alone(work: Callable[P, R]) -> Callable[P, R]:
-    return work
-
-
-def as_part(work: Callable[P, R]) -> Callable[P, R]:
-    """Return ``work`` for other threads, where it stays part of the current call."""
-    return _Part(work)
+    def __reduce__(self) -> tuple[type[partial[R]], tuple[Callable[P, R]]]:
+        return partial, (self._work,)
 
 
 def _bars() -> Progress:

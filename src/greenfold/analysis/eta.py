@@ -15,7 +15,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import BATCH_BYTES
 from .._base.printing import Shown
-from .._base.progress import as_part, display, watched
+from .._base.progress import AsPart, display, watched
 from .._base.threads import with_few_threads
 from ..math.decisions import fit_slope, judge_held_out, with_heavy_tails
 from ..optimizers.linear import LinearProblem, ascend
@@ -159,7 +159,7 @@ class Folds:
         text = "calibrating" if solved else "choosing η"
         with display() as shown, shown.bar(f"{text} on folds", len(sides)) as bar:
             done: Any = Parallel(self.n_jobs, prefer="threads")(
-                map(delayed(as_part(judge)), sides)
+                map(delayed(AsPart(judge)), sides)
             )
         return [found for found in done if found]
 

@@ -25,7 +25,7 @@ from ..._base import codec
 from ..._base.archive import ModelFileError, refuse_file
 from ..._base.arrays import exponent, in_chunks, to_host
 from ..._base.printing import Shown
-from ..._base.progress import as_part, display, watched
+from ..._base.progress import AsPart, display, watched
 from ..._base.threads import with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ...devices.noise import covariance
@@ -786,7 +786,7 @@ class ReservoirClassifier(
             bar.advance(1, f"solving u and v: κ {head.soft_margin:.4g}{bound}")
             return head
 
-        jobs = map(delayed(as_part(solve)), self.compared_, frames)
+        jobs = map(delayed(AsPart(solve)), self.compared_, frames)
         with display() as shown, shown.bar("solving u and v", len(frames)) as bar:
             found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
         self.shared_bound_ = found[0].bound if self._shares else None
