@@ -310,7 +310,7 @@ def inside(unfolding):
 
 
 def test_a_linear_network_has_no_expansion():
-    unfolding, stimuli = setting(gain=Gain.linear())
+    unfolding, stimuli = setting(order=0)
     with pytest.raises(ValueError, match="`expansion` must have order 1 or more.*linear"):
         assess(unfolding, stimuli, *projections())
 

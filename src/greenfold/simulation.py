@@ -13,10 +13,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ._base import checks as check
-from ._base.arrays import batches, like
+from ._base.arrays import Array, batches, like
 from ._base.threads import with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
@@ -32,13 +33,13 @@ _EXPLICIT_REACH, _STIFF_STEPS = 6.0, 200
 @with_few_threads(lambda reservoir: reservoir.n_neurons)
 def simulate(
     reservoir: Reservoir | EchoStateNetwork,
-    X: Any,
-    u: Any,
+    X: ArrayLike | Array,
+    u: ArrayLike,
     dt: float | None = None,
     engine: str = "scipy",
     *,
     trajectories: bool = False,
-    rtol: float = 1e-10,
+    rtol: float | None = None,
     resolution: float | None = None,
 ) -> Any:
     """Simulate a network from rest and return its states.
@@ -54,7 +55,7 @@ def simulate(
         Stimuli, constant over steps of length ``dt``.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     dt : float
-        Length of a step; a network in discrete time needs none.
+        Length of a step; a network in discrete time takes none.
     engine : {"scipy", "nest"}
         "scipy" supports any gain. It uses DOP853, or LSODA case by case if the network is
         stiff. "nest" supports a linear or tanh network and needs the extra
@@ -62,8 +63,8 @@ def simulate(
         millisecond per time point for 100 neurons, so use it for a few series.
     trajectories : bool
         Return the states at the end of each step instead of only the last states.
-    rtol : float
-        Relative tolerance of the ODE solver (engine "scipy").
+    rtol : float, optional
+        Relative tolerance of the ODE solver (engine "scipy"); 1e-10 by default.
     resolution : float, optional
         Time step of NEST in the unit of ``dt`` (engine "nest"), rounded so that ``dt`` is a
         multiple of it; by default a hundredth of the shorter of ``tau`` and ``dt``.
@@ -77,20 +78,31 @@ def simulate(
     discrete = isinstance(reservoir, EchoStateNetwork)
     kinds, wanted = Reservoir | EchoStateNetwork, "be a Reservoir or an EchoStateNetwork"
     check.instance(reservoir, kinds, "reservoir", wanted)
-    shape = getattr(X, "shape", None) or np.shape(X)
+    shape: tuple[int, ...] = getattr(X, "shape", ()) or np.asarray(X).shape
     reference = check.stimuli(X, shape[-1] if shape else 0)
     host = check.host_array(reference, "X")
     projection = check.input_projection(u, reservoir.n_neurons, host.shape[1])
-    dt = check.positive(1.0 if discrete and dt is None else dt, "dt")
     check.must(engine in ("scipy", "nest"), "engine", 'be "scipy" or "nest"', repr(engine))
     if discrete:
         wanted = 'be "scipy" for an EchoStateNetwork, in discrete time'
         check.must(engine == "scipy", "engine", wanted, repr(engine))
+    for name, given, idle in (
+        ("dt", dt, discrete),
+        ("rtol", rtol, discrete or engine == "nest"),
+        ("resolution", resolution, engine == "scipy"),
+    ):
+        when = "in discrete time" if discrete else f"with engine={engine!r}"
+        check.without_effect(idle and given is not None, name, when)
+    if isinstance(reservoir, EchoStateNetwork):
         states = _run_map(reservoir, host, projection)
     elif engine == "scipy":
-        states = _run_scipy(reservoir, host, projection, dt, check.positive(rtol, "rtol"))
+        rtol = check.positive(1e-10 if rtol is None else rtol, "rtol")
+        length = check.positive(dt, "dt")
+        states = _run_scipy(reservoir, host, projection, length, rtol)
     else:
-        states = _run_nest(reservoir, host, projection, dt, resolution)
+        states = _run_nest(
+            reservoir, host, projection, check.positive(dt, "dt"), resolution
+        )
     return like(states if trajectories else states[:, -1], reference)
 
 
@@ -172,7 +184,8 @@ def _integrate(
     with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
         if stiff:
             warnings.simplefilter("ignore", UserWarning)  # `success` reports a failure
-        run = solve_ivp(slope, (0.0, dt), y.ravel(), **method, **tolerance)
+        solve: Any = solve_ivp
+        run = solve(slope, (0.0, dt), y.ravel(), **method, **tolerance)
     return run.y[:, -1].reshape(y.shape) if run.success else None
 
 
@@ -208,7 +221,7 @@ def _run_nest(
     check.must(plain, "reservoir", wanted, repr(reservoir))
     os.environ.setdefault("PYNEST_QUIET", "1")  # no banner on the user's terminal
     with check.needs('engine "nest"', "nest"):
-        import nest
+        import nest  # pyright: ignore[reportMissingTypeStubs]
     wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
     per_step = max(1, round(dt / check.positive(wanted, "resolution")))
     tau = reservoir.mean_tau * _TICK * per_step / dt
@@ -217,10 +230,16 @@ def _run_nest(
 
 
 def _run_case(
-    nest: Any, model: str, W: np.ndarray, tau: float, x: Any, u: np.ndarray, per_step: int
+    nest: Any,
+    model: str,
+    W: np.ndarray,
+    tau: float,
+    x: np.ndarray,
+    u: np.ndarray,
+    per_step: int,
 ) -> np.ndarray:
     n, n_channels = u.shape
-    n_steps = x.shape[1]
+    n_steps = int(x.shape[1])
     nest.ResetKernel()
     nest.verbosity = nest.VerbosityLevel.ERROR
     nest.resolution = _TICK

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._base import checks as check
-from ._base.arrays import to_host
+from ._base.arrays import Array, to_host
 from ._base.threads import with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
+from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
 from .networks.resting_state import abscissa
 from .simulation import simulate
@@ -116,8 +118,8 @@ class Validity:
 def assess(
     expansion: Unfolding,
     stimuli: Stimuli,
-    u: Any,
-    v: Any,
+    u: ArrayLike,
+    v: ArrayLike,
     *,
     eta: float = 10.0,
     soft_margin: float | None = None,
@@ -199,8 +201,8 @@ def assess(
 def _look(
     expansion: Unfolding,
     stimuli: Stimuli,
-    u: Any,
-    v: Any,
+    u: ArrayLike,
+    v: ArrayLike,
     eta: float,
     soft_margin: float,
     n_series: int,
@@ -211,11 +213,11 @@ def _look(
     cancels. The result is None if too few series could be simulated quickly, or if the
     readout is inside a step.
     """
-    weights = getattr(expansion, "readout_weights", None)
-    if n_series <= _MIN_SERIES or weights is None or not np.any(weights):
+    weights = expansion.readout_weights
+    if n_series <= _MIN_SERIES or not weights.any():
         return None
     points = stimuli.points(None, n_series)
-    v = check.readout_vector(v, expansion.n_outputs)
+    readout = check.readout_vector(v, expansion.n_outputs)
     unfolded = expansion.states(points.X, u)
     signs = np.sign(points.first)
     run = expansion.reservoir, points.X, u, expansion.dt
@@ -224,10 +226,10 @@ def _look(
     except FloatingPointError:
         return np.inf, np.inf, 0.0, len(signs)
     simulated = np.tensordot(weights, paths, axes=(0, 1))
-    margins, right = [], []
+    margins, right = list[float](), list[np.ndarray]()
     for states in (unfolded, simulated):
-        margins.append(gaussian_soft_margin(*points.moments(states), v, eta).value)
-        z = states @ v
+        margins.append(gaussian_soft_margin(*points.moments(states), readout, eta).value)
+        z = states @ readout
         middle = (z[signs > 0].mean() + z[signs < 0].mean()) / 2
         right.append(signs * (z - middle) > 0)
     weight = points.second / points.second.sum()
@@ -288,10 +290,10 @@ class SimulatedCheck:
 @with_few_threads(lambda unfolding: unfolding.n_neurons)
 def check_by_simulation(
     unfolding: Unfolding,
-    X: Any,
-    labels: Any,
-    u: Any,
-    v: Any,
+    X: ArrayLike | Array,
+    labels: ArrayLike | Array,
+    u: ArrayLike,
+    v: ArrayLike,
     *,
     eta: float = 10.0,
     engine: str = "scipy",
@@ -315,21 +317,21 @@ def check_by_simulation(
         got = "a readout inside a step, which only a finer grid of steps can simulate"
         check.must(False, "unfolding", "be read at the end of a step", got)
     # Do the cheap half first: it checks the arguments before the simulation runs.
-    v = check.readout_vector(v, unfolding.n_neurons)
+    readout = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
-    labels = signs_of(labels, len(unfolded))
-    value = gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value
-    run = unfolding.reservoir, X, u, unfolding.dt, engine
-    paths = to_host(simulate(*run, trajectories=True))
+    signs = signs_of(labels, len(unfolded))
+    value = gaussian_soft_margin(*state_moments(unfolded, signs), readout, eta).value
+    network = unfolding.reservoir
+    dt = None if isinstance(network, EchoStateNetwork) else unfolding.dt
+    paths = to_host(simulate(network, X, u, dt, engine, trajectories=True))
     simulated = np.tensordot(unfolding.readout_weights, paths, axes=(0, 1))
-    M, Sigma = state_moments(simulated, labels)
+    M, Sigma = state_moments(simulated, signs)
     best = maximize_on_sphere(M, eta * Sigma)
-    signs = check.host_array(labels, "labels")
     return SimulatedCheck(
         state_error=_share(np.abs(unfolded - simulated).max(), np.abs(simulated).max()),
         unfolded=value,
-        simulated=gaussian_soft_margin(M, Sigma, v, eta).value,
+        simulated=gaussian_soft_margin(M, Sigma, readout, eta).value,
         simulated_best=float(best.value),
-        unfolded_accuracy=float((signs * (unfolded @ v) > 0).mean()),
-        simulated_accuracy=float((signs * (simulated @ v) > 0).mean()),
+        unfolded_accuracy=float((signs * (unfolded @ readout) > 0).mean()),
+        simulated_accuracy=float((signs * (simulated @ readout) > 0).mean()),
     )

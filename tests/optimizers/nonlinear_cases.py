@@ -13,7 +13,9 @@ def setting(
 ):
     """A small network, weak enough in its non-linearity to be trusted."""
     reservoir = small(gain or Gain.quadratic(alpha), n=n, g=g, seed=seed)
-    unfolding = unfold(reservoir, n_steps=5, dt=0.5, order=order, tol=1e-8)
+    unfolding = unfold(
+        reservoir, n_steps=5, dt=0.5, order=order, tol=1e-8 if order else None
+    )
     stimuli = GaussianStimuli.random(
         5, strength=strength, n_channels=n_channels, rng=100 + seed
     )

@@ -86,14 +86,6 @@ def test_given_u_is_kept(rng):
     )
 
 
-def test_a_linear_gain_has_no_order_to_judge():
-    unfolding, stimuli = setting(gain=Gain.linear())
-    assert unfolding.order == 0
-    found = optimize(unfolding, stimuli, ETA)
-    assert found.validity is None
-    assert found.status == "certified"
-
-
 # --- expansions that are not to be trusted ------------------------------------------
 
 

@@ -85,7 +85,7 @@ def test_pulse_adjoints_by_dot_products(readout, dt, rng):
 def test_iterates_are_powers_one_after_the_other(count, n_powers, rng):
     E = rng.standard_normal((5, 5)) / 3
     powers = [np.linalg.matrix_power(E, 2**level) for level in range(n_powers)]
-    found = iterates(np, rng.standard_normal((2, 5)), powers, count)
+    found = iterates(rng.standard_normal((2, 5)), powers, count)
     assert found.shape == (count, 2, 5)
     # Each from the one before; rounding of sums of five terms.
     size = np.abs(found).max()

@@ -28,9 +28,10 @@ def test_error_of_order_k_falls_as_alpha_to_k_plus_1(ecg_like, rng):
         reservoir = Reservoir(base.weights, 0.25, Gain.quadratic(alpha))
         truth = simulate(reservoir, X, u, 0.3, rtol=1e-12)
         for order in range(4):
-            states = unfold(reservoir, n_steps=35, dt=0.3, order=order, tol=1e-12).states(
-                X, u
+            made = unfold(
+                reservoir, n_steps=35, dt=0.3, order=order, tol=1e-12 if order else None
             )
+            states = made.states(X, u)
             errors[order, column] = np.abs(states - truth).max() / np.abs(truth).max()
     slopes = [slope(alphas, row) for row in errors]
     assert all(found >= k + 0.8 for k, found in enumerate(slopes)), slopes
@@ -42,12 +43,10 @@ def test_tanh_orders_fall_with_the_amplitude(order, rng):
     """tanh has no y² term: order k leaves an error of order y^(2k+3)."""
     reservoir = small(Gain.tanh(), n=10)
     u, X = unit(rng, 10), rng.standard_normal((3, 6))
-    scales = np.array([0.1, 0.2, 0.4])
+    scales, tol = np.array([0.1, 0.2, 0.4]), 1e-13 if order else None
+    made = unfold(reservoir, n_steps=6, dt=0.5, order=order, tol=tol)
     errors = [
-        np.abs(
-            unfold(reservoir, n_steps=6, dt=0.5, order=order, tol=1e-13).states(s * X, u)
-            - simulate(reservoir, s * X, u, 0.5, rtol=1e-13)
-        ).max()
+        np.abs(made.states(s * X, u) - simulate(reservoir, s * X, u, 0.5, rtol=1e-13)).max()
         for s in scales
     ]
     assert slope(scales, errors) == pytest.approx(2 * order + 3, abs=0.3)
@@ -146,7 +145,7 @@ def test_readout_at_any_time_is_a_shorter_simulation(time, alpha, rng):
         .max()
         .item()
         / np.abs(truth).max()
-        for k in range(3)
+        for k in range(3 if alpha else 1)
     ]
     if alpha:
         assert_falls(errors, alpha)
@@ -229,7 +228,7 @@ BAD = small(Gain.quadratic(0.1), n=4)
         ({"dt": 0}, ValueError, "`dt`.*positive"),
         ({"dt": np.nan}, ValueError, "`dt`.*positive"),
         ({"order": -1}, ValueError, "`order`.*at least 0"),
-        ({"tol": 0}, ValueError, "`tol`.*positive"),
+        ({"tol": 0, "order": 1}, ValueError, "`tol`.*positive"),
         ({"readout": 9.0}, ValueError, r"`readout`.*\(0, 1.5\].*9"),
         ({"readout": [1.0, 2.0]}, ValueError, r"`readout`.*\(3,\).*\(2,\)"),
         ({"readout": [0.0, 0.0, 0.0]}, ValueError, "`readout`.*zero"),

@@ -117,6 +117,17 @@ def zeros(shape: tuple[int, ...], reference: Array) -> Any:
     return xp.zeros(shape, dtype=reference.dtype, device=compat.device(reference))
 
 
+def empty(shape: tuple[int, ...], reference: Array) -> Any:
+    """Return an uninitialised array like `zeros`."""
+    xp = namespace(reference)
+    return xp.empty(shape, dtype=reference.dtype, device=compat.device(reference))
+
+
+def is_host(value: object) -> TypeGuard[np.ndarray]:
+    """Return whether a value is a NumPy array."""
+    return isinstance(value, np.ndarray)
+
+
 def multiply_into(target: Array, one: Any, other: Any) -> None:
     """Write a product into a view, without a temporary array if the library allows."""
     if isinstance(target, np.ndarray):

@@ -64,7 +64,7 @@ def margin_over_time(
     terms, rng = [], check.generator(rng)
     for time in grid:
         there = unfolding.with_readout(time)
-        if v is not None:
+        if u is not None and v is not None:
             terms.append(gaussian_soft_margin(*stimuli.moments(there, u), v, eta))
         else:
             random = u is None and not there.is_linear

@@ -13,9 +13,10 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import batches, namespace, to_host
+from .._base.arrays import Array, batches, namespace, to_host
 from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
@@ -25,7 +26,7 @@ from ..unfolding.linear import LinearOrder
 from ..unfolding.propagators import StepPlan, make_plan
 from ..unfolding.unfolding import Unfolding, unfold
 from ..unfolding.walk import Walk, checked_cotangent
-from .steppers import make_step
+from .steppers import TrueStep, make_step
 
 #: Numbers of series to measure the error on: of the largest series, and of other series.
 _N_LARGEST, _N_OTHERS = 8, 8
@@ -75,10 +76,11 @@ class Dynamics(System):
         The network, with any gain.
     n_steps, dt, readout
         As in `unfold`.
-    tol : float
-        Largest error of a state, relative to the largest state. It determines the number of
-        sub-steps per step, by a comparison with halved sub-steps for the largest series and
-        some others. With float32 stimuli, the error is at least their rounding error.
+    tol : float, optional
+        Largest error of a state, relative to the largest state; 1e-6 by default. It
+        determines the number of sub-steps per step, by a comparison with halved sub-steps
+        for the largest series and some others. With float32 stimuli, the error is at least
+        their rounding error. An echo state network takes none.
     start : array_like (n_neurons,), optional
         Initial state of every series, not relative to rest; the resting state by default.
         Other simulators start at zero, ``np.zeros(n_neurons)``.
@@ -112,16 +114,24 @@ class Dynamics(System):
         *,
         n_steps: int,
         dt: float | None = None,
-        readout: Any = None,
-        tol: float = 1e-6,
-        start: Any = None,
+        readout: ArrayLike | None = None,
+        tol: float | None = None,
+        start: ArrayLike | None = None,
     ) -> None:
-        tol = check.positive(tol, "tol")
+        exact = tol is not None and isinstance(reservoir, EchoStateNetwork)
+        check.without_effect(exact, "tol", "in discrete time, which has no error")
+        tol = check.positive(1e-6 if tol is None else tol, "tol")
         # This checks the other arguments, and gives the linear order.
         linear = unfold(reservoir, n_steps=n_steps, dt=dt, readout=readout)
         self._set(linear, tol, _checked_start(start, reservoir), {})
 
-    def _set(self, linear: Unfolding, tol: float, start: Any, steps: dict) -> Dynamics:
+    def _set(
+        self,
+        linear: Unfolding,
+        tol: float,
+        start: np.ndarray | None,
+        steps: dict[float, TrueStep],
+    ) -> Dynamics:
         self.linear, self.reservoir = linear, linear.reservoir
         self.n_steps, self.dt, self.duration = linear.n_steps, linear.dt, linear.duration
         self.n_neurons = self.n_inputs = self.n_outputs = linear.n_neurons
@@ -130,7 +140,7 @@ class Dynamics(System):
         self._discrete = isinstance(linear.reservoir, EchoStateNetwork)
         #: Steps by their length, shared by all readouts and tolerances; plans by number of
         #: sub-steps.
-        self._steps, self._plans = steps, dict[int, StepPlan]()
+        self._steps, self._plans = steps, dict[int, StepPlan[TrueStep]]()
         return self
 
     def __repr__(self) -> str:
@@ -152,7 +162,7 @@ class Dynamics(System):
         """1 for a linear gain; None otherwise, because states are no polynomials then."""
         return 1 if self.is_linear else None
 
-    def with_readout(self, readout: Any) -> Dynamics:
+    def with_readout(self, readout: ArrayLike) -> Dynamics:
         """Return the same network with another ``readout``, as in `unfold`."""
         linear = self.linear.with_readout(readout)
         return object.__new__(Dynamics)._set(linear, self.tol, self._start, self._steps)
@@ -172,13 +182,13 @@ class Dynamics(System):
         network = None if self._discrete else _up_to_the_square(self.reservoir)
         if network is None:
             return None
-        grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
-        return unfold(network, **grid, order=1, readout=self.readout)
+        made = unfold(network, n_steps=self.n_steps, dt=self.dt, order=1)
+        return made.with_readout(self.readout)
 
-    def _plan(self, n_sub: int) -> StepPlan:
+    def _plan(self, n_sub: int) -> StepPlan[TrueStep]:
         """Return the plan with ``n_sub`` sub-steps per step."""
 
-        def step(length: float) -> tuple[Any, int]:
+        def step(length: float) -> tuple[TrueStep, int]:
             length /= n_sub
             if length not in self._steps:
                 self._steps[length] = make_step(self.reservoir, length)
@@ -189,20 +199,24 @@ class Dynamics(System):
             self._plans[n_sub] = make_plan(step, self.dt, *when, start=self._start)
         return self._plans[n_sub]
 
-    def _stimuli(self, X: Any) -> Any:
-        X = check.stimuli(check.present(X), self.n_steps)
-        xp = namespace(X)
-        return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
+    def _stimuli(self, X: ArrayLike | Array) -> Any:
+        """Return ``X`` as real numbers (n_cases, n_channels, n_steps)."""
+        found = check.stimuli(check.present(X), self.n_steps)
+        xp = namespace(found)
+        real = xp.isdtype(found.dtype, "real floating")
+        return found if real else xp.astype(found, xp.float64)
 
-    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
-        X = self._stimuli(X)
-        return X, check.input_projection(u, self.n_neurons, X.shape[1])
+    def _inputs(self, X: ArrayLike | Array, u: ArrayLike) -> tuple[Any, np.ndarray]:
+        found = self._stimuli(X)
+        return found, check.input_projection(u, self.n_neurons, found.shape[1])
 
     def _planned(
-        self, X: Any, u: np.ndarray, known: int = 0, n_sub: int | None = None
-    ) -> StepPlan:
+        self, X: Array, u: np.ndarray, known: int = 0, n_sub: int | None = None
+    ) -> StepPlan[TrueStep]:
         """Return the plan with given sub-steps, or one within the tolerance for X and u."""
         if n_sub is not None:
+            fits = n_sub == 1 or not self._discrete
+            check.must(fits, "n_sub", "be 1 in discrete time", n_sub)
             return self._plan(check.count(n_sub, "n_sub"))
         if self._discrete:  # a map has no sub-steps and no error
             self.step_error = StepError(1, 0.0, ())
@@ -212,7 +226,12 @@ class Dynamics(System):
 
     @with_few_threads(lambda self: self.n_neurons)
     def states(
-        self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
+        self,
+        X: ArrayLike | Array,
+        u: ArrayLike,
+        *,
+        trajectories: bool = False,
+        n_sub: int | None = None,
     ) -> Any:
         """Return the network states at the readout.
 
@@ -235,15 +254,21 @@ class Dynamics(System):
             If the network diverges; the message names the series and the step.
         """
         every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
-        X, projection = self._inputs(X, u)
-        walk = Walk(every._planned(X, projection, n_sub=n_sub), X, projection)
+        series, projection = self._inputs(X, u)
+        walk = Walk(every._planned(series, projection, n_sub=n_sub), series, projection)
         if n_sub is None:
             self.step_error = every.step_error
         return walk.trajectories() if trajectories else walk.states
 
     @with_few_threads(lambda self: self.n_neurons)
     def pullback(
-        self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
+        self,
+        X: ArrayLike | Array,
+        u: ArrayLike,
+        cotangent: ArrayLike | Array,
+        v: ArrayLike | None = None,
+        *,
+        n_sub: int | None = None,
     ) -> Any:
         """Return the gradient with respect to the projections, by the adjoint.
 
@@ -263,13 +288,13 @@ class Dynamics(System):
         v_gradient : array (n_neurons,)
             Only with ``v``.
         """
-        X, projection = self._inputs(X, u)
+        series, projection = self._inputs(X, u)
         readout = None if v is None else check.readout_vector(v, self.n_neurons)
-        cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
-        walk = Walk(self._planned(X, projection, n_sub=n_sub), X, projection)
-        u_bar, v_bar = walk.pullback(cotangent, readout)
+        bar = checked_cotangent(cotangent, series, self.n_neurons, v)
+        walk = Walk(self._planned(series, projection, n_sub=n_sub), series, projection)
+        u_bar, v_bar = walk.pullback(bar, readout)
         if np.ndim(u) == 1:
-            u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
+            u_bar = namespace(series).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
 
     def probe(self, norms: np.ndarray) -> np.ndarray:
@@ -280,7 +305,7 @@ class Dynamics(System):
         """
         return probe_of_norms(norms)
 
-    def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
+    def prepare(self, X: ArrayLike | Array, *, washout: int | None = None) -> Prepared:
         """Prepare to compute the states of the same stimuli at many projections.
 
         The first projection determines the number of sub-steps. It is kept, because states
@@ -300,22 +325,29 @@ class Dynamics(System):
             A callable that takes u and returns an object with ``states`` and
             ``pullback(cotangent, v)``.
         """
-        return Prepared(self, X, washout)
+        return Prepared(self._planned, self._stimuli(X), self.n_neurons, washout)
 
 
 class Prepared:
     """The states and gradients of fixed stimuli at many u; see `Dynamics.prepare`."""
 
-    def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
-        self._dynamics, self._X, self._washout = dynamics, dynamics._stimuli(X), washout
-        self._plan: StepPlan | None = None
+    def __init__(
+        self,
+        make: Callable[[Array, np.ndarray, int], StepPlan[TrueStep]],
+        X: Array,
+        n_neurons: int,
+        washout: int | None,
+    ) -> None:
+        self._make, self._X, self._washout = make, X, washout
+        self._n_neurons = n_neurons
+        self._plan: StepPlan[TrueStep] | None = None
 
     @property
     def n_sub(self) -> int | None:
         """Return the number of sub-steps per step, or None before the first projection."""
         return None if self._plan is None else self._plan.n_sub
 
-    def __call__(self, u: Any) -> Walk:
+    def __call__(self, u: ArrayLike) -> Walk:
         """Return the states at u, with their pullback."""
         if self._plan is None:
             self.settle(u)
@@ -327,27 +359,29 @@ class Prepared:
                 raise
             return self._walk(u)
 
-    def _projection(self, u: Any) -> np.ndarray:
-        return check.input_projection(u, self._dynamics.n_neurons, self._X.shape[1])
+    def _projection(self, u: ArrayLike) -> np.ndarray:
+        return check.input_projection(u, self._n_neurons, self._X.shape[1])
 
-    def _walk(self, u: Any) -> Walk:
+    def _walk(self, u: ArrayLike) -> Walk:
         assert self._plan is not None
         walk = Walk(self._plan, self._X, self._projection(u), keep=True)
         _ = walk.states  # raises if it diverges
         return walk
 
-    def settle(self, u: Any) -> bool:
+    def settle(self, u: ArrayLike) -> bool:
         """Return whether the sub-steps meet the tolerance at u; if not, change them."""
         before = self.n_sub
-        plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
+        plan = self._make(self._X, self._projection(u), before or 0)
         if self._washout is not None:
-            weights = (np.arange(self._dynamics.n_steps) >= self._washout).astype(float)
+            weights = (np.arange(self._X.shape[2]) >= self._washout).astype(float)
             plan = StepPlan(plan.step, plan.n_sub, weights, start=plan.start, every=True)
         self._plan = plan
         return before == plan.n_sub
 
 
-def _checked_start(start: Any, network: Any) -> np.ndarray | None:
+def _checked_start(
+    start: ArrayLike | None, network: Reservoir | EchoStateNetwork
+) -> np.ndarray | None:
     """Return the initial state as a deviation from rest, or None if it is at rest."""
     if start is None:
         return None
@@ -372,7 +406,12 @@ def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
 
 
 def plan_substeps(
-    make: Callable[[int], StepPlan], X: Any, u: np.ndarray, tol: float, *, known: int = 0
+    make: Callable[[int], StepPlan[TrueStep]],
+    X: Array,
+    u: np.ndarray,
+    tol: float,
+    *,
+    known: int = 0,
 ) -> StepError:
     """Find a number of sub-steps, near the smallest, with an error below ``tol``.
 
@@ -421,7 +460,9 @@ def plan_substeps(
 class _Probe:
     """The measured series on the host in float64, run with any number of sub-steps."""
 
-    def __init__(self, make: Callable[[int], StepPlan], X: Any, u: np.ndarray) -> None:
+    def __init__(
+        self, make: Callable[[int], StepPlan[TrueStep]], X: Array, u: np.ndarray
+    ) -> None:
         self.series = tuple(probe_series(X).tolist())
         self._X = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
         self._make, self._u = make, u
@@ -458,12 +499,12 @@ class _Probe:
         )
 
 
-def probe_series(X: Any) -> np.ndarray:
+def probe_series(X: Array) -> np.ndarray:
     """Return the indices of the series to measure on, in increasing order."""
     n_cases = X.shape[0]
     if n_cases <= _N_LARGEST + _N_OTHERS:
         return np.arange(n_cases)
-    xp, norms = namespace(X), []
+    xp, norms = namespace(X), list[np.ndarray]()
     # Read X in parts, because it may be mapped from a file larger than memory.
     for part in batches(n_cases, 16.0 * X.shape[1] * X.shape[2]):
         values = check.finite_batch(X[part, ...], xp, part.start)

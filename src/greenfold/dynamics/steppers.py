@@ -29,9 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base.arrays import add_product, namespace, plus_product
+from .._base.arrays import Array, add_product, namespace, plus_product
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
+from ..networks.reservoir import Reservoir
 from ..unfolding.propagators import HasArrays, Step, doubled, norm_bound, phi_functions
 
 
@@ -61,10 +62,10 @@ class NonlinearPart(HasArrays):
         at, there = (one if one.any() else None for one in (centre, offset))
         return cls(gain, at, there, slope)
 
-    def _shifted(self, d: Any) -> Any:
+    def _shifted(self, d: Array) -> Any:
         return d if self.centre is None else d + self.centre
 
-    def _without_line(self, value: Any, d: Any) -> Any:
+    def _without_line(self, value: Array, d: Array) -> Any:
         # Never write to ``value``: it comes from the user's function, which may return its
         # argument or keep the array.
         if isinstance(self.slope, float):
@@ -79,11 +80,11 @@ class NonlinearPart(HasArrays):
             left -= self.offset
         return left
 
-    def value(self, d: Any) -> Any:
+    def value(self, d: Array) -> Any:
         """Return f(d), shaped like ``d``, (..., N); a new array unless the line is kept."""
         return self._without_line(self.gain(self._shifted(d)), d)
 
-    def value_and_slope(self, d: Any) -> tuple[Any, Any]:
+    def value_and_slope(self, d: Array) -> tuple[Any, Any]:
         """Return f(d) and f'(d)."""
         value, slope = self.gain.with_derivative(self._shifted(d))
         line = isinstance(self.slope, float) and not self.slope
@@ -109,15 +110,15 @@ class LeakyStep(Step):
     def __post_init__(self) -> None:
         vars(self).update(n_neurons=self.W.shape[0])
 
-    def input_map(self, u: Any) -> Any:
+    def input_map(self, u: Array) -> Any:
         """Return the input itself, (n_channels, N)."""
         return namespace(u).matrix_transpose(u)
 
-    def input_map_pullback(self, bar: Any) -> Any:
+    def input_map_pullback(self, bar: Array) -> Any:
         """Apply the adjoint of `input_map`, from (n_channels, N) to (N, n_channels)."""
         return namespace(bar).matrix_transpose(bar)
 
-    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
+    def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
         """Return the state after the step."""
         p = plus_product(push, y, self.W)
         if slopes is None:
@@ -129,7 +130,7 @@ class LeakyStep(Step):
         ahead += y * self.keep
         return ahead
 
-    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
+    def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the state before the step and of the push."""
         p_bar = bar * slopes[0]
         bar *= self.keep
@@ -137,13 +138,17 @@ class LeakyStep(Step):
 
 
 def leaky_step(
-    weights: np.ndarray, leak: Any, gain: Gain, bias: np.ndarray | None, rest: np.ndarray
+    weights: np.ndarray,
+    leak: float | np.ndarray,
+    gain: Gain,
+    bias: np.ndarray | None,
+    rest: np.ndarray,
 ) -> LeakyStep:
     """Return the step of an echo state network around its resting state y*."""
-    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),)).copy()
+    a = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),)).copy()
     activation = weights @ rest + (0.0 if bias is None else bias)
     change = NonlinearPart.around(activation, gain, keep_line=True)
-    return LeakyStep(np.ascontiguousarray(weights.T), leak, 1 - leak, change)
+    return LeakyStep(np.ascontiguousarray(weights.T), a, 1 - a, change)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,19 +178,19 @@ class ExponentialStep(Step):
     def __post_init__(self) -> None:
         vars(self).update(n_neurons=self.E.shape[0])
 
-    def input_map(self, u: Any) -> Any:
+    def input_map(self, u: Array) -> Any:
         """Return the input's part of k, (n_channels, N)."""
         return namespace(u).matrix_transpose(u) @ self.F
 
-    def input_map_pullback(self, bar: Any) -> Any:
+    def input_map_pullback(self, bar: Array) -> Any:
         """Apply the adjoint of `input_map`: from (n_channels, N) to (N, n_channels)."""
         xp = namespace(bar)
         return xp.astype(self.F, bar.dtype, copy=False) @ xp.matrix_transpose(bar)
 
-    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
+    def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
         """Return the state at the end of the step."""
 
-        def f(stage: Any) -> Any:
+        def f(stage: Array) -> Any:
             if slopes is None:
                 return self.f.value(stage)
             value, slope = self.f.value_and_slope(stage)
@@ -206,7 +211,7 @@ class ExponentialStep(Step):
         ahead = add_product(ahead, f2, self.R)
         return add_product(ahead, f4, self.S)
 
-    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
+    def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the state before the step and of the push."""
         at_y, at_a, at_b, at_c = slopes
         transpose = namespace(bar).matrix_transpose
@@ -238,23 +243,27 @@ def exponential_step(
     Z = scaled * f.slope - np.diag(rate[:, 0])
     half = phi_functions(Z / 2, 3)
     whole = doubled(half)
-    matrices = {
-        "E": half[0],
-        "F": half[1] * (rate[:, 0] / 2),
-        "P": half[1] @ scaled / 2,
-        "Q2": half[2] @ scaled,
-        "Q3": 2 * whole[2] @ scaled,
-        "R": (2 * whole[2] - 4 * whole[3]) @ scaled,
-        "S": (4 * whole[3] - whole[2]) @ scaled,
-    }
-    rows = {name: np.ascontiguousarray(matrix.T) for name, matrix in matrices.items()}
-    return ExponentialStep(reach=norm_bound(Z), f=f, **rows)
+    matrices = (
+        half[0],
+        half[1] * (rate[:, 0] / 2),
+        half[1] @ scaled / 2,
+        half[2] @ scaled,
+        2 * whole[2] @ scaled,
+        (2 * whole[2] - 4 * whole[3]) @ scaled,
+        (4 * whole[3] - whole[2]) @ scaled,
+    )
+    rows = (np.ascontiguousarray(matrix.T) for matrix in matrices)
+    return ExponentialStep(norm_bound(Z), f, *rows)
 
 
-def make_step(network: Any, length: float) -> LeakyStep | ExponentialStep:
+TrueStep = LeakyStep | ExponentialStep
+
+
+def make_step(network: Reservoir | EchoStateNetwork, length: float) -> TrueStep:
     """Return one (sub-)step of a network, in continuous or discrete time."""
-    weights, gain, rest = network.weights, network.gain, network.rest
     if isinstance(network, EchoStateNetwork):
-        return leaky_step(weights, network.leak, gain, network.bias, rest)
+        parts = network.weights, network.leak, network.gain
+        return leaky_step(*parts, network.bias, network.rest)
     tau = np.broadcast_to(np.asarray(network.tau), (network.n_neurons,))
-    return exponential_step(weights, tau, NonlinearPart.around(rest, gain), length)
+    f = NonlinearPart.around(network.rest, network.gain)
+    return exponential_step(network.weights, tau, f, length)

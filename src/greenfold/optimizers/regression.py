@@ -118,7 +118,7 @@ class NonlinearRegression:
     @cached_property
     def _prepared(self) -> Prepared | None:
         """States and gradients from one integration, if the system supports it."""
-        if isinstance(self.system, Dynamics):
+        if isinstance(self.system, Dynamics) and self.task.X is not None:
             return self.system.prepare(self.task.X)
         return None
 

@@ -15,12 +15,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base import codec
 from .._base.arrays import (
+    Array,
     batches,
+    empty,
     like,
     multiply_into,
     namespace,
@@ -67,29 +69,29 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
         """Number of steps of the stimuli."""
         return self.linear.shape[1]
 
-    def decision_values(self, X: Any) -> Any:
+    def decision_values(self, X: ArrayLike | Array) -> Any:
         """Return the readout z (n_cases,) of each stimulus, float64 on the device of ``X``.
 
         X is (n_cases, n_steps) or (n_cases, n_channels, n_steps), of any array library.
         """
-        X = check.stimuli(X, self.n_steps)
-        xp, n_channels, size = namespace(X), len(self.linear), self.linear.size
-        wanted = f"have {n_channels} channel(s), like the kernel"
-        check.must(X.shape[1] == n_channels, "X", wanted, f"shape {tuple(X.shape)}")
-        a = like(self.linear.reshape(size), X)
-        C = None if self.quadratic is None else like(self.quadratic.reshape(size, size), X)
-        found, held = [], 8.0 * size * (2 if C is None else 3)
-        for part in batches(X.shape[0], held, working_bytes(X)):
-            batch = check.finite_batch(X[part, ...], xp, part.start)
+        series = check.stimuli(X, self.n_steps)
+        xp, n_channels, size = namespace(series), len(self.linear), self.linear.size
+        wanted, shape = f"have {n_channels} channel(s), like the kernel", series.shape
+        check.must(shape[1] == n_channels, "X", wanted, f"shape {tuple(shape)}")
+        a, C = like(self.linear.reshape(size), series), self.quadratic
+        square = None if C is None else like(C.reshape(size, size), series)
+        found, held = list[Any](), 8.0 * size * (2 if C is None else 3)
+        for part in batches(shape[0], held, working_bytes(series)):
+            batch = check.finite_batch(series[part, ...], xp, part.start)
             flat = xp.reshape(batch, (batch.shape[0], size))
             with np.errstate(over="ignore", invalid="ignore"):  # reported below
                 z = flat @ a
-                if C is not None:
-                    z = z + xp.sum((flat @ C) * flat, axis=1)
+                if square is not None:
+                    z = z + xp.sum((flat @ square) * flat, axis=1)
             found.append(check.finite_result(z, xp))
         return xp.concat(found) if len(found) > 1 else found[0]
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike | Array) -> Any:
         """Return the class ±1 of each stimulus: the sign of z, +1 at zero."""
         z = self.decision_values(X)
         xp = namespace(z)
@@ -143,7 +145,9 @@ class ReadoutKernels:
             current[-1] += u.T @ tail.F
         return KernelsAt(a, C.transpose(1, 0, 3, 2), partial(self.pull, responses))
 
-    def pull(self, responses: Any, a_bar: np.ndarray, C_bar: np.ndarray | None) -> Any:
+    def pull(
+        self, responses: np.ndarray | None, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> Any:
         """Return the gradient by u of a function of z, read at the ends of steps.
 
         ``responses`` are the `LinearOrder.pulse_nodes` of u.
@@ -275,28 +279,27 @@ class StateKernels:
             C[:, later, :, : later + 1] += block.transpose(2, 0, 1, 3) / 2
         return self.order.padded(self.linear), C.reshape(n_channels * K, -1, n)
 
-    def products(self, X: Any, out: Any = None) -> Any:
+    def products(self, X: Array, out: Array | None = None) -> Any:
         """Return products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
-        xp, X = namespace(X), X[:, :, : self.read_steps]
-        n_cases, n_channels, n_steps = X.shape
+        xp, read = namespace(X), X[:, :, : self.read_steps]
+        n_cases, n_channels, n_steps = read.shape
         # Write in place, one later step at a time: joining parts would move these arrays,
         # by far the largest, twice more.
-        backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
-        if out is None:
-            shape = n_cases, n_steps * (n_steps + 1) // 2, n_channels, n_channels
-            out = xp.empty(shape, dtype=X.dtype, device=device(X))
+        backward = xp.permute_dims(xp.flip(read, axis=2), (0, 2, 1))
+        shape = n_cases, n_steps * (n_steps + 1) // 2, n_channels, n_channels
+        made = empty(shape, X) if out is None else out
         for m in range(n_steps):
             earlier = backward[:, n_steps - 1 - m :, :, None]
-            multiply_into(out[:, _pairs_of(m), ...], earlier, X[:, None, None, :, m])
-        return xp.reshape(out, (n_cases, -1))
+            multiply_into(made[:, _pairs_of(m), ...], earlier, read[:, None, None, :, m])
+        return xp.reshape(made, (n_cases, -1))
 
-    def _by_time(self, X: Any) -> Any:
+    def _by_time(self, X: Array) -> Any:
         """Return the series as rows for R, (n_cases, read_steps · n_channels)."""
         xp = namespace(X)
         by_time = xp.permute_dims(X[:, :, : self.read_steps], (0, 2, 1))
         return xp.reshape(by_time, (X.shape[0], -1))
 
-    def states_of(self, X: Any, products: Any, *, orders: bool = False) -> Any:
+    def states_of(self, X: Array, products: Array | None, *, orders: bool = False) -> Any:
         """Return the states of series, with both orders separate if ``orders``.
 
         ``products`` are the products of the series if they were kept, or None.
@@ -314,13 +317,13 @@ class StateKernels:
             parts = list(batches(X.shape[0], 8.0 * pairs.shape[0], room))
             # Reuse one buffer: fresh memory can cost as much time as the products.
             shape = parts[0].stop, *self.pairs.shape[:-1]
-            scratch = xp.empty(shape, dtype=X.dtype, device=device(X))
+            scratch = empty(shape, X)
             for part in parts:
                 out = scratch[: part.stop - part.start, ...]
                 squares[part, ...] += self.products(X[part, ...], out) @ pairs
         return xp.stack([Y, squares]) if orders else Y
 
-    def _batches(self, X: Any) -> Iterator[tuple[slice, Any]]:
+    def _batches(self, X: Array) -> Iterator[tuple[slice, Any]]:
         """Yield parts of the series that fit into memory, checked and in float64."""
         xp, width = namespace(X), self.read_steps * X.shape[1]
         squares = 0 if self.pairs is None else width**2
@@ -328,13 +331,15 @@ class StateKernels:
         for part in batches(X.shape[0], held, working_bytes(X)):
             yield part, check.finite_batch(X[part, ...], xp, part.start)
 
-    def states(self, X: Any, *, orders: bool = False) -> Any:
+    def states(self, X: Array, *, orders: bool = False) -> Any:
         """Return the states of many series; the caller checks that they are finite."""
         with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
             found = [self.states_of(x, None, orders=orders) for _, x in self._batches(X)]
         return found[0] if len(found) == 1 else namespace(X).concat(found, axis=-2)
 
-    def gradients(self, X: Any, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
+    def gradients(
+        self, X: Array, cotangent: Array, v: np.ndarray | None = None
+    ) -> tuple[Any, Any]:
         """Return the gradients by u and, if given, v; arguments as in `Walk.pullback`."""
         xp = namespace(X)
         back, v_bar = xp.matrix_transpose, None
@@ -354,7 +359,9 @@ class StateKernels:
                 pairs_bar += xp.reshape(back(products) @ bar, pairs_bar.shape)
         return self.pullback(linear_bar, pairs_bar), v_bar
 
-    def pull(self, v: np.ndarray, a_bar: np.ndarray, C_bar: Any) -> np.ndarray:
+    def pull(
+        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> np.ndarray:
         """Return the gradient by u from the cotangents of a v and of symmetric C v."""
         if isinstance(self.linear, np.ndarray):
             return ReadoutKernels(self.order, v).pull(self.nodes, a_bar, C_bar)
@@ -369,7 +376,7 @@ class StateKernels:
             table_bar = like(by_distance, self.linear)[..., None] * readout
         return to_host(self._pullback_of_table(linear_bar, table_bar))
 
-    def pullback(self, linear_bar: Any, pairs_bar: Any = None) -> Any:
+    def pullback(self, linear_bar: Array, pairs_bar: Array | None = None) -> Any:
         """Return the gradient (n_neurons, n_channels) by u from cotangents of R and D."""
         if pairs_bar is None:
             return self._pullback_of_table(linear_bar, None)
@@ -379,14 +386,14 @@ class StateKernels:
             table_bar[m, : m + 1, ...] = pairs_bar[_pairs_of(m), ...]
         return self._pullback_of_table(linear_bar, table_bar)
 
-    def _pullback_of_table(self, linear_bar: Any, table_bar: Any) -> Any:
+    def _pullback_of_table(self, linear_bar: Array, table_bar: Array | None) -> Any:
         """Return the gradient by u, with the cotangent of D as a table ``[m, d]``."""
         order, nodes_bar = self.order, None
         ends_bar, inputs_bar = order.read_pulse_adjoint(linear_bar)
         if table_bar is not None:
-            table_bar = order.read(table_bar)
-            table_bar[:, 1:, ...] *= 2.0
-            nodes_bar = pair_table_adjoint(order, self.nodes, table_bar)
+            pairs_bar = order.read(table_bar)
+            pairs_bar[:, 1:, ...] *= 2.0
+            nodes_bar = pair_table_adjoint(order, self.nodes, pairs_bar)
         return order.pulse_adjoint(ends_bar, nodes_bar, inputs_bar)
 
 
@@ -396,7 +403,7 @@ def _pairs_of(later: int) -> slice:
     return slice(first, first + later + 1)
 
 
-def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
+def state_kernels(order: LinearOrder, u: Array) -> StateKernels:
     """Compute the kernels for one u (n_neurons, n_channels) on the device of the plan.
 
     The panels of the plan must be of order 0, or of order 1 with a gain of degree 2 and
@@ -414,7 +421,7 @@ def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
     return StateKernels(order, u, linear, namespace(u).concat(pairs, axis=0), nodes)
 
 
-def pair_table(order: LinearOrder, pulses: Any) -> Any:
+def pair_table(order: LinearOrder, pulses: Array) -> Any:
     """Return D by time since the later pulse, from responses at the nodes: (n, n, C, C, N).
 
     Entry [l, d] is the response l steps after the later of two pulses that are d steps
@@ -445,7 +452,7 @@ def pair_table(order: LinearOrder, pulses: Any) -> Any:
     return table
 
 
-def pair_table_adjoint(order: LinearOrder, pulses: Any, table_bar: Any) -> Any:
+def pair_table_adjoint(order: LinearOrder, pulses: Array, table_bar: Array) -> Any:
     """Return the cotangent of the responses; ``table_bar`` is overwritten."""
     xp, sources = namespace(pulses), _step_sources(order)
     n, channels, width = pulses.shape
@@ -466,17 +473,17 @@ def pair_table_adjoint(order: LinearOrder, pulses: Any, table_bar: Any) -> Any:
     return bar
 
 
-def _rounds(order: LinearOrder, table: Any) -> Iterator[tuple[slice, slice, int, Any]]:
+def _rounds(order: LinearOrder, table: Array) -> Iterator[tuple[slice, slice, int, Any]]:
     """Yield rows to carry to later rows, their number of distances, and the E to use."""
-    n, E = order.plan.n_whole, order.step[0]
+    n, power = order.plan.n_whole, order.step[0]
     if not on_gpu(table):
         for l in range(1, n):
-            yield slice(l - 1, l), slice(l, l + 1), n - l, E
+            yield slice(l - 1, l), slice(l, l + 1), n - l, power
         return
     stride = 1
     while stride < n:
-        yield slice(0, n - stride), slice(stride, n), n - stride, E
-        stride, E = 2 * stride, E @ E
+        yield slice(0, n - stride), slice(stride, n), n - stride, power
+        stride, power = 2 * stride, power @ power
 
 
 def _step_sources(order: LinearOrder) -> Any:
@@ -487,7 +494,7 @@ def _step_sources(order: LinearOrder) -> Any:
     return namespace(maps[0]).concat(maps[::-1], axis=0)
 
 
-def _product_parts(pulses: Any) -> Iterator[slice]:
+def _product_parts(pulses: Array) -> Iterator[slice]:
     """Yield the steps whose products at the nodes are formed together."""
     n_steps, channels, width = pulses.shape
     room = _PRODUCT_BYTES if on_gpu(pulses) else 0

@@ -14,10 +14,9 @@ from math import ceil, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import device
 from scipy.linalg import expm_frechet, schur
 
-from .._base.arrays import like, namespace
+from .._base.arrays import Array, empty, like, namespace
 from ..systems import LinearSystem
 from .propagators import Panel, StepPlan
 
@@ -36,12 +35,12 @@ class LinearOrder(LinearSystem):
     The three maps need the plan on the host. Steps after the readout have no weight.
     """
 
-    def __init__(self, plan: StepPlan, n_steps: int) -> None:
+    def __init__(self, plan: StepPlan[Panel], n_steps: int) -> None:
         self.plan, self.n_steps = plan, n_steps
         self.n_inputs = self.n_outputs = plan.step.n_neurons
         self._xp = namespace(plan.step.E)
 
-    def on(self, reference: Any) -> LinearOrder:
+    def on(self, reference: Array) -> LinearOrder:
         """Return the same object with its matrices on the device of ``reference``."""
         plan = self.plan.on(reference, namespace(reference).float64)
         return self if plan is self.plan else LinearOrder(plan, self.n_steps)
@@ -76,7 +75,7 @@ class LinearOrder(LinearSystem):
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
         return GreensSum(self, d)
 
-    def pulse_starts(self, u: Any) -> Any:
+    def pulse_starts(self, u: Array) -> Any:
         """Return the state at the start of each panel after a pulse in the first step.
 
         The result has shape (n_whole · n_sub + 1, n_channels, n_neurons) and includes the
@@ -92,10 +91,10 @@ class LinearOrder(LinearSystem):
         for _ in range(plan.n_sub):
             starts.append(starts[-1] @ plan.step.E + pushed)
         free = (plan.n_whole - 1) * plan.n_sub + 1
-        after = iterates(xp, starts[-1], self._powers, free)
+        after = iterates(starts[-1], self._powers, free)
         return xp.concat([xp.stack(starts[:-1]), after], axis=0)
 
-    def pulse_nodes(self, u: Any, starts: Any) -> Any:
+    def pulse_nodes(self, u: Array, starts: Array) -> Any:
         """Return the pulse response at the nodes, (n_whole, n_channels, n_sub q N)."""
         xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         inputs = xp.matrix_transpose(u)
@@ -107,7 +106,7 @@ class LinearOrder(LinearSystem):
         by_step = xp.permute_dims(nodes, (0, 2, 1, 3))
         return xp.reshape(by_step, (n, inputs.shape[0], n_sub * width))
 
-    def read(self, table: Any) -> Any:
+    def read(self, table: Array) -> Any:
         """Turn responses by time since the pulse into responses by time of the pulse.
 
         Entry n is Σ_k w_k table[k − n] with the readout weights w. The map is self-adjoint.
@@ -119,7 +118,7 @@ class LinearOrder(LinearSystem):
         hankel = like(padded[np.arange(n)[:, None] + np.arange(n)], table)
         return xp.reshape(hankel @ xp.reshape(table, (n, -1)), table.shape)
 
-    def read_pulse(self, u: Any, starts: Any) -> Any:
+    def read_pulse(self, u: Array, starts: Array) -> Any:
         """Return the states read after a unit pulse in each step, (read_steps, C, N)."""
         ends = starts[self.plan.n_sub :: self.plan.n_sub, ...]
         if self.plan.tail is None:
@@ -142,11 +141,11 @@ class LinearOrder(LinearSystem):
             if weight:
                 state = state + weight * y
         if plan.tail is not None:
-            E, F = self.tail
-            state = y @ E + given[plan.n_whole] @ F
+            E_tail, F_tail = self.tail
+            state = y @ E_tail + given[plan.n_whole] @ F_tail
         return state.T
 
-    def read_pulse_adjoint(self, read_bar: Any) -> tuple[Any, Any]:
+    def read_pulse_adjoint(self, read_bar: Array) -> tuple[Any, Any]:
         """Return the cotangents of the step ends and of uᵀ from that of `read_pulse`."""
         xp = self._xp
         if self.plan.tail is None:
@@ -155,7 +154,9 @@ class LinearOrder(LinearSystem):
         carried_bar, last_bar = read_bar[:-1, ...], read_bar[-1, ...]
         return xp.flip(carried_bar @ back(E), axis=0), last_bar @ back(F)
 
-    def pulse_adjoint(self, ends_bar: Any, nodes_bar: Any, inputs_bar: Any) -> Any:
+    def pulse_adjoint(
+        self, ends_bar: Array | None, nodes_bar: Array | None, inputs_bar: Array
+    ) -> Any:
         """Return the gradient by u from the cotangents of the pulse responses.
 
         ``ends_bar`` belongs to the ends of the steps and ``nodes_bar`` to `pulse_nodes`;
@@ -197,7 +198,7 @@ class LinearOrder(LinearSystem):
             bar = panel.E @ bar
         if free > 1:
             last, backward = np.atleast_2d(bars[free - 1].T), [E.T for E in self._powers]
-            carried = iterates(np, last, backward, free)
+            carried = iterates(last, backward, free)
             bars[:free] = carried[::-1].swapaxes(1, 2).reshape(free, *v.shape)
         return bars
 
@@ -300,7 +301,7 @@ class LinearOrder(LinearSystem):
             before[place] = y
             y = y @ panel.E + pushed[panel] @ d[:, step]
         signal = d[:, [step for step, _, _ in places]]
-        found = []
+        found: list[tuple[Panel, Rates]] = []
         for kind in self.plan.kinds:
             at = [place for place, (_, panel, _) in enumerate(places) if panel is kind]
             bar = bars[at].T
@@ -368,20 +369,20 @@ class GreensSum:
 
 def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
     """Return propagator and response of several panels in a row (transposed)."""
-    E, F = panel.E, panel.F
+    carried, pushed = panel.E, panel.F
     for _ in range(times - 1):
-        E, F = E @ panel.E, F @ panel.E + panel.F
-    return E, F
+        carried, pushed = carried @ panel.E, pushed @ panel.E + panel.F
+    return carried, pushed
 
 
-def iterates(xp: Any, rows: Any, powers: list[Any], count: int) -> Any:
+def iterates(rows: Array, powers: list[Any], count: int) -> Any:
     """Return products of rows with Eᵏ, k = 0 … count − 1, (count, n_rows, n_neurons).
 
     ``powers`` are E, E², E⁴, …; the blocks double in size up to the last power. Few
     products with many rows are faster than many products with few rows.
     """
-    n_rows, n = rows.shape
-    found = xp.empty((count, n_rows, n), dtype=rows.dtype, device=device(rows))
+    xp, (n_rows, n) = namespace(rows), rows.shape
+    found = empty((count, n_rows, n), rows)
     found[0, ...] = rows
     filled, level = 1, 0
     while filled < count:
@@ -465,7 +466,7 @@ def normal_modes(
     first = np.flatnonzero(~np.append(False, starts[:-1]))
     planes = starts[first]
     second = first[planes] + 1
-    found = []
+    found: list[np.ndarray] = []
     for m, size in zip(matrices, sizes, strict=True):
         turned = basis.T @ m @ basis
         numbers = np.diag(turned)[first].astype(complex)

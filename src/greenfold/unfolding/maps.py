@@ -6,9 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import like, namespace
+from .._base.arrays import Array, like, namespace
 from ..systems import LinearSystem, System
 from .kernel import Kernel
 from .walk import checked_cotangent
@@ -39,21 +40,27 @@ class KnownByMaps(LinearSystem, System):
         """The system itself."""
         return self
 
-    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
-        X = check.stimuli(X, self.n_steps)
-        return X, check.input_projection(u, self.n_inputs, X.shape[1])
+    def _inputs(self, X: ArrayLike | Array, u: ArrayLike) -> tuple[Any, np.ndarray]:
+        series = check.stimuli(X, self.n_steps)
+        return series, check.input_projection(u, self.n_inputs, series.shape[1])
 
-    def states(self, X: Any, u: Any) -> Any:
+    def states(self, X: ArrayLike | Array, u: ArrayLike) -> Any:
         """Return the states at readout, (n_cases, n_outputs), on the device of ``X``."""
-        X, projection = self._inputs(X, u)
-        xp = namespace(X)
-        flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
-        return flat @ like(self.input_response(projection), X)
+        series, projection = self._inputs(X, u)
+        xp = namespace(series)
+        flat = xp.reshape(check.finite_batch(series, xp), (series.shape[0], -1))
+        return flat @ like(self.input_response(projection), series)
 
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+    def pullback(
+        self,
+        X: ArrayLike | Array,
+        u: ArrayLike,
+        cotangent: ArrayLike | Array,
+        v: ArrayLike | None = None,
+    ) -> Any:
         """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
-        X, projection = self._inputs(X, u)
-        flat = check.host_array(X, "X").reshape(X.shape[0], -1)
+        series, projection = self._inputs(X, u)
+        flat = check.host_array(series, "X").reshape(series.shape[0], -1)
         readout = None if v is None else check.readout_vector(v, self.n_outputs)
         bar = checked_cotangent(cotangent, flat, self.n_outputs, v)
         if readout is not None:
@@ -63,7 +70,7 @@ class KnownByMaps(LinearSystem, System):
         R_bar = (flat.T @ bar).reshape(projection.shape[1], self.n_steps, -1)
         return self._carry_back(R_bar).reshape(np.shape(u))
 
-    def kernels(self, u: Any, v: Any) -> Kernel:
+    def kernels(self, u: ArrayLike, v: ArrayLike) -> Kernel:
         """Return the predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
         projection = check.input_projection(u, self.n_inputs)
         readout = check.readout_vector(v, self.n_outputs)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
@@ -53,11 +54,12 @@ class ModalSystem(KnownByMaps, Shown):
     E: np.ndarray
     F: np.ndarray
     n_steps: int
-    pairs: Any = None
+    pairs: ArrayLike | None = None
     on_ring: bool = False
     #: Number of neurons: rows of the input projection, and entries of the readout.
     n_inputs: int = field(init=False, repr=False)
     n_outputs: int = field(init=False, repr=False)
+    _pairs: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("E", "F"):
@@ -68,40 +70,40 @@ class ModalSystem(KnownByMaps, Shown):
             object.__setattr__(self, name, given.astype(complex))
         got = f"{len(self.E)} and {len(self.F)}"
         check.must(len(self.E) == len(self.F), "F", "have one number per entry of E", got)
-        pairs = (np.imag(self.E) != 0) | (np.imag(self.F) != 0)
-        if self.pairs is not None:
-            given, pairs = (
-                np.asarray(self.pairs),
-                np.asarray(self.pairs, dtype=bool) | pairs,
-            )
-            fits = given.shape == self.E.shape
-            check.must(
-                fits, "pairs", "have one truth value per mode", f"shape {given.shape}"
-            )
-        object.__setattr__(self, "pairs", pairs)
+        turns = (np.imag(self.E) != 0) | (np.imag(self.F) != 0)
+        pairs = turns if self.pairs is None else np.asarray(self.pairs, dtype=bool)
+        wanted, got = "have one truth value per mode", f"shape {pairs.shape}"
+        check.must(pairs.shape == turns.shape, "pairs", wanted, got)
+        alone = "be true for every mode with a complex E or F"
+        check.must((pairs >= turns).all(), "pairs", alone, pairs.tolist())
+        object.__setattr__(self, "_pairs", pairs)
         object.__setattr__(self, "n_steps", check.count(self.n_steps, "n_steps"))
         for name in ("n_inputs", "n_outputs"):
             object.__setattr__(self, name, len(self.E) + int(pairs.sum()))
 
     @classmethod
     def continuous(
-        cls, rates: Any, drive: float, *, n_steps: int, dt: float, **options: Any
+        cls,
+        rates: ArrayLike,
+        drive: float,
+        *,
+        n_steps: int,
+        dt: float,
+        pairs: ArrayLike | None = None,
+        on_ring: bool = False,
     ) -> ModalSystem:
-        """Make a system of modes ẏ = rate · y + drive · u x, in steps of length ``dt``.
-
-        ``options`` are ``pairs`` and ``on_ring``.
-        """
-        rates, dt = np.asarray(rates, dtype=complex), check.positive(dt, "dt")
-        grown = np.expm1(rates * dt)
-        still = rates == 0
-        F = drive * np.where(still, dt, grown / np.where(still, 1.0, rates))
-        return cls(grown + 1, F, n_steps, **options)
+        """Make a system of modes ẏ = rate · y + drive · u x, in steps of length ``dt``."""
+        each, dt = np.asarray(rates, dtype=complex), check.positive(dt, "dt")
+        grown = np.expm1(each * dt)
+        still = each == 0
+        F = drive * np.where(still, dt, grown / np.where(still, 1.0, each))
+        return cls(grown + 1, F, n_steps, pairs, on_ring)
 
     @classmethod
     def oscillators(
         cls,
-        decay_times: Any,
-        frequencies: Any,
+        decay_times: ArrayLike,
+        frequencies: ArrayLike,
         tau: float | None = None,
         *,
         n_steps: int,
@@ -112,12 +114,8 @@ class ModalSystem(KnownByMaps, Shown):
         omega = check.host_array(frequencies, "frequencies", ndim=(1,))
         check.must(T.min() > 0, "decay_times", "be positive", f"{T.min():g}")
         tau = float(T.min()) if tau is None else check.positive(tau, "tau")
-        grid: dict[str, Any] = {
-            "n_steps": n_steps,
-            "dt": dt,
-            "pairs": np.full(len(T), True),
-        }
-        return cls.continuous(1j * omega - 1 / T, 1 / tau, **grid)
+        rates, pairs = 1j * omega - 1 / T, np.full(len(T), True)
+        return cls.continuous(rates, 1 / tau, n_steps=n_steps, dt=dt, pairs=pairs)
 
     @classmethod
     def ring(
@@ -136,8 +134,9 @@ class ModalSystem(KnownByMaps, Shown):
         alone = np.where(waves == 0, 1.0, -1.0)
         turn = np.where(pairs, np.exp(-2j * np.pi * waves / n), alone)
         rates = (check.number(weight, "weight") * turn - 1) / tau
-        grid: dict[str, Any] = {"n_steps": n_steps, "dt": dt, "pairs": pairs}
-        return cls.continuous(rates, 1 / tau, **grid, on_ring=True)
+        return cls.continuous(
+            rates, 1 / tau, n_steps=n_steps, dt=dt, pairs=pairs, on_ring=True
+        )
 
     def _facts(self) -> dict[str, Any]:
         slowest = float(np.abs(self.E).max())
@@ -146,11 +145,15 @@ class ModalSystem(KnownByMaps, Shown):
     @cached_property
     def _first(self) -> np.ndarray:
         """First neuron of each mode, unless the modes are those of a ring."""
-        return np.append(0, np.cumsum(1 + self.pairs)[:-1])
+        return np.append(0, np.cumsum(1 + self._pairs)[:-1])
 
-    @cached_property
+    @property
     def responses(self) -> np.ndarray:
         """Factors γ (n_steps, n_blocks) by which G_n multiplies each mode."""
+        return self._responses
+
+    @cached_property
+    def _responses(self) -> np.ndarray:
         at_end = np.eye(1, self.n_steps, self.n_steps - 1)[0]
         return modal_responses(self.E, self.F, at_end, self.n_steps)
 
@@ -161,7 +164,7 @@ class ModalSystem(KnownByMaps, Shown):
     @cached_property
     def _fourier(self) -> np.ndarray:
         """Size of the coordinate of each Fourier mode, √2 if it represents a pair."""
-        return np.where(self.pairs, np.sqrt(2), 1.0)
+        return np.where(self._pairs, np.sqrt(2), 1.0)
 
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
         """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
@@ -171,24 +174,24 @@ class ModalSystem(KnownByMaps, Shown):
             return np.fft.irfft(turned / self._fourier, n, axis=-1, norm="ortho").T
         made = np.empty((*turned.shape[:-1], self.n_inputs))
         made[..., self._first] = np.real(turned)
-        made[..., self._first[self.pairs] + 1] = np.imag(turned)[..., self.pairs]
+        made[..., self._first[self._pairs] + 1] = np.imag(turned)[..., self._pairs]
         return made.T
 
-    def coordinates(self, vectors: np.ndarray) -> np.ndarray:
+    def coordinates(self, vectors: ArrayLike) -> np.ndarray:
         """Return complex coordinates (n_blocks, …) of real vectors (n_neurons, …)."""
         turned = np.asarray(vectors, dtype=np.float64).T
         if self.on_ring:
             return (np.fft.rfft(turned, axis=-1, norm="ortho") * self._fourier).T
         made = turned[..., self._first].astype(complex)
-        made[..., self.pairs] += 1j * turned[..., self._first[self.pairs] + 1]
+        made[..., self._pairs] += 1j * turned[..., self._first[self._pairs] + 1]
         return made.T
 
-    def input_response(self, u: Any) -> np.ndarray:
+    def input_response(self, u: ArrayLike) -> np.ndarray:
         """Return Rᵤ (n_channels · n_steps, n_neurons) for u, with or without channels."""
         x = self.coordinates(np.reshape(u, (self.n_inputs, -1)))
         return np.concatenate([self.vectors((self.responses * own).T).T for own in x.T])
 
-    def readout_response(self, v: Any) -> np.ndarray:
+    def readout_response(self, v: ArrayLike) -> np.ndarray:
         """Return L_v (n_steps, n_neurons) for a readout v; several v add an axis."""
         y = self.coordinates(v)
         if y.ndim == 1:

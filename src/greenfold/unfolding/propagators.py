@@ -20,14 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import ceil, comb, factorial, lgamma, log
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import like, namespace
+from .._base.arrays import Array, is_host, like, namespace
 from ..networks.reservoir import Reservoir
 
 #: Largest exponent β (see `plan_quadrature`) of one quadrature panel. The cost per unit of
@@ -43,18 +44,18 @@ _SERIES_RADIUS, _SERIES_TERMS = 0.5, 12
 class HasArrays:
     """A dataclass of host arrays that can be moved to a device."""
 
-    def on(self, reference: Any, dtype: Any) -> Self:
+    def on(self, reference: Array, dtype: object) -> Self:
         """Return a copy with its arrays on the device of ``reference``, as ``dtype``."""
 
-        def moved(value: Any) -> Any:
-            if isinstance(value, np.ndarray):
+        def moved(value: object) -> object:
+            if is_host(value):
                 return like(value, reference, dtype)
             if isinstance(value, tuple):
-                return tuple(moved(one) for one in value)
+                return tuple(map(moved, cast(tuple[object, ...], value)))
             return value.on(reference, dtype) if isinstance(value, HasArrays) else value
 
-        names = [one.name for one in fields(self)]  # pyright: ignore[reportArgumentType]
-        return replace(self, **{name: moved(getattr(self, name)) for name in names})  # pyright: ignore[reportArgumentType]
+        this: Any = self  # a dataclass
+        return replace(this, **{f.name: moved(getattr(self, f.name)) for f in fields(this)})
 
 
 class Step(HasArrays):
@@ -68,21 +69,28 @@ class Step(HasArrays):
     returns the cotangents of state and push, and may overwrite ``bar``.
     """
 
-    n_neurons: Any
+    n_neurons: int
     #: Number of orders of an expansion; None without an expansion.
-    n_orders: Any = None
+    n_orders: int | None = None
     #: Memory per case that ``advance`` holds, in states.
-    n_working: Any = 10.0
+    n_working: float = 10.0
     #: Memory per case that ``advance`` leaves in ``slopes``, in states.
-    n_slopes: Any = 1.0
+    n_slopes: float = 1.0
+    input_map: ClassVar[Callable[..., Any]]
+    input_map_pullback: ClassVar[Callable[..., Any]]
+    advance: ClassVar[Callable[..., Any]]
+    retreat: ClassVar[Callable[..., tuple[Any, Any]]]
+
+
+StepT = TypeVar("StepT", bound=Step)
 
 
 @dataclass(frozen=True, eq=False)
-class StepPlan:
+class StepPlan(Generic[StepT]):
     """Steps of the stimulus, each cut into equal sub-steps, and times of the readout."""
 
     #: One of the ``n_sub`` sub-steps of a whole step.
-    step: Any
+    step: StepT
     n_sub: int
     #: Weight of the state at the end of each whole step in the readout, (n_whole,). All
     #: weights are zero if there is a tail: its end is then the readout.
@@ -91,7 +99,7 @@ class StepPlan:
     tail: Any = None
     n_tail: int = 0
     #: Initial state of every series, as a deviation from the resting state, (n_neurons,).
-    start: Any = None
+    start: np.ndarray | None = None
     #: Whether to read each state of weight one separately, on a leading time axis, instead
     #: of their sum.
     every: bool = False
@@ -107,12 +115,12 @@ class StepPlan:
         return self.n_whole + (self.tail is not None)
 
     @cached_property
-    def kinds(self) -> list[Any]:
+    def kinds(self) -> list[StepT]:
         """The regular step, and the step of the tail if there is a tail."""
         return [self.step] if self.tail is None else [self.step, self.tail]
 
     @cached_property
-    def places(self) -> list[tuple[int, Any, float]]:
+    def places(self) -> list[tuple[int, StepT, float]]:
         """(step of the stimulus, `Step`, weight of the state at its end), in time order."""
         steps = [(self.step, self.n_sub, float(weight)) for weight in self.weights]
         if self.tail is not None:
@@ -123,20 +131,24 @@ class StepPlan:
             for sub in range(count)
         ]
 
-    def on(self, reference: Any, dtype: Any) -> StepPlan:
+    def on(self, reference: Array, dtype: object) -> StepPlan[StepT]:
         """Return the same plan with its matrices on the device of ``reference``."""
-        if isinstance(reference, np.ndarray) and dtype == np.float64:
+        if is_host(reference) and dtype == np.float64:
             return self
         tail = None if self.tail is None else self.tail.on(reference, dtype)
         start = None if self.start is None else like(self.start, reference, dtype)
         return replace(self, step=self.step.on(reference, dtype), tail=tail, start=start)
 
 
-def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
+def plan_readout(
+    readout: ArrayLike, n_steps: int, dt: float
+) -> tuple[np.ndarray, float | None]:
     """Return the weights of the step ends, and the readout time if inside a step.
 
     ``readout`` is a time in (0, n_steps · dt], or one weight per step.
     """
+    number = not isinstance(readout, bool)
+    check.must(number, "readout", "be a time or one weight per step", repr(readout))
     value = check.host_array(readout, "readout", ndim=(0, 1))
     if value.ndim == 1:
         wanted = f"have one weight per step, shape ({n_steps},)"
@@ -156,13 +168,13 @@ def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, flo
 
 
 def make_plan(
-    make_step: Callable[[float], tuple[Any, int]],
+    make_step: Callable[[float], tuple[StepT, int]],
     dt: float,
     weights: np.ndarray,
     time: float | None = None,
     *,
     start: np.ndarray | None = None,
-) -> StepPlan:
+) -> StepPlan[StepT]:
     """Make the plan of a readout, given in the form that `plan_readout` returns.
 
     ``make_step`` maps the length of a step to a sub-step and the number of sub-steps.
@@ -323,7 +335,7 @@ class Panel(Step):
         alpha = self.coefficients[2]
         return alpha * self.S if isinstance(alpha, float) else alpha[:, None] * self.S
 
-    def input_map(self, u: Any) -> Any:
+    def input_map(self, u: Array) -> Any:
         """Return the effect of the input at the end of the panel and at its nodes."""
         # Multiply by u first: the input has rank n_channels, not N.
         xp = namespace(u)
@@ -332,13 +344,13 @@ class Panel(Step):
             return inputs @ self.F
         return xp.concat([inputs @ self.F, inputs @ self.F_nodes], axis=1)
 
-    def input_map_pullback(self, bar: Any) -> Any:
+    def input_map_pullback(self, bar: Array) -> Any:
         """Adjoint of `input_map`."""
         n, back = self.n_neurons, namespace(bar).matrix_transpose
         found = self.F @ back(bar[:, :n])
         return found + self.F_nodes @ back(bar[:, n:]) if self.order else found
 
-    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
+    def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
         """Return all orders at the end of the panel."""
         n, order = self.n_neurons, self.order
         ahead = y @ self.E
@@ -358,7 +370,7 @@ class Panel(Step):
             slopes.extend(expanded(states, m, slope_of_f) for m in range(order))
         return ahead
 
-    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
+    def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
         """Return the cotangents of all orders at the start, and of the push."""
         xp, order = namespace(bar), self.order
         back = xp.matrix_transpose
@@ -379,7 +391,7 @@ class Panel(Step):
         return before, xp.concat([bar[0, ...], nodes_bar[0]], axis=1)
 
 
-def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
+def polynomial(coefficients: Sequence[Any], y: Array) -> Any:
     """Return Σ_p c_p yᵖ as a new array, computed in place to save memory traffic.
 
     An odd or even polynomial is evaluated in y², with half the terms. Coefficients are
@@ -402,9 +414,9 @@ def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
     return total
 
 
-def _counts(coefficient: Any) -> bool:
+def _counts(coefficient: object) -> bool:
     """Return whether a coefficient is an array, or a number other than zero."""
-    return not isinstance(coefficient, float) or coefficient != 0
+    return not isinstance(coefficient, float) or coefficient != 0.0
 
 
 def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
@@ -440,7 +452,7 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
         nodes, weights = (nodes + 1) / 2, weights / 2
     E, F = _propagators(A, np.append(nodes, 1.0) * (length / tau))
     if isinstance(reservoir.pace, np.ndarray):
-        F *= reservoir.pace
+        np.multiply(F, reservoir.pace, out=F)
     # E(length − s_j) is E at the mirrored node.
     S = (weights * length / tau)[:, None, None] * (E[-2::-1] @ W)[:n_nodes]
     coefficients: tuple[Any, ...] = reservoir.coefficients if order else (0.0,)
@@ -467,8 +479,8 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
 
 def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
     """Return a discrete-time step, y → E y + F u x, as a panel without nodes."""
-    E, F = np.ascontiguousarray(E.T), np.ascontiguousarray(F.T)
-    return Panel(length, E, F, nodes=np.empty(0))
+    step = np.ascontiguousarray(E.T), np.ascontiguousarray(F.T)
+    return Panel(length, *step, nodes=np.empty(0))
 
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
@@ -500,12 +512,12 @@ def _node_weights(
     """
     q, n = len(nodes), len(A)
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]
-    legendre = partial(np.polynomial.legendre.legvander, deg=q - 1)
-    to_lagrange = np.linalg.inv(legendre(2 * nodes - 1))
+    legendre: Callable[..., np.ndarray] = np.polynomial.legendre.legvander
+    to_lagrange = np.linalg.inv(legendre(2 * nodes - 1, q - 1))
     for j, node in enumerate(nodes):
         # E(s_j (1 − c_l)) is E at the mirrored node of the shortened panel.
         E, _ = _propagators(A, nodes[::-1] * node * span)
-        lagrange = legendre(2 * nodes * node - 1) @ to_lagrange  # (l, i)
-        mix = (weights * node * span)[:, None] * lagrange
+        lagrange = np.matmul(legendre(2 * nodes * node - 1, q - 1), to_lagrange)  # (l, i)
+        mix = np.asarray((weights * node * span)[:, None] * lagrange)
         B[:, :, j, :] = (np.tensordot(mix.T, E, axes=1) @ W).transpose(0, 2, 1)
     return B.reshape(q * n, q * n)

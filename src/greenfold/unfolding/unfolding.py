@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import like, namespace
+from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
@@ -51,8 +52,8 @@ def unfold(
     n_steps: int,
     dt: float | None = None,
     order: int = 0,
-    readout: Any = None,
-    tol: float = 1e-10,
+    readout: ArrayLike | None = None,
+    tol: float | None = None,
 ) -> Unfolding:
     """Return the feed-forward map from stimuli to states that a reservoir computes.
 
@@ -72,8 +73,9 @@ def unfold(
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
-    tol : float
-        Tolerated relative error of the quadrature inside a step (`plan_quadrature`).
+    tol : float, optional
+        Tolerated relative error of the quadrature inside a step (`plan_quadrature`), from
+        order 1 on; 1e-10 by default.
 
     Examples
     --------
@@ -91,17 +93,18 @@ def unfold(
     n_steps = check.count(n_steps, "n_steps")
     dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     order = check.count(order, "order", minimum=0)
-    tol = check.positive(tol, "tol")
+    check.without_effect(tol is not None and not order, "tol", "at order 0")
+    tol = check.positive(1e-10 if tol is None else tol, "tol")
     gain, n_panels = reservoir.gain, 1
     expands = not discrete and len(reservoir.coefficients) > 2
-    if order and not gain.is_linear and not expands:
+    check.without_effect(order > 0 and gain.is_linear, "order", "for a linear gain")
+    if order and not expands:
         why = f"needs Taylor coefficients, but the gain {gain.name} has only its slope"
         if discrete:
             why = "is not available in discrete time, which is unfolded at order 0"
         raise ValueError(
             f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
         )
-    order = order if expands else 0
     if discrete:
         panel = build_map(*reservoir.linear_step, dt)
     else:
@@ -180,7 +183,7 @@ class Unfolding(System, Shown):
         return self.order * (len(self.reservoir.coefficients) - 2) + 1 if self.order else 1
 
     @property
-    def readout(self) -> Any:
+    def readout(self) -> float | np.ndarray:
         """Readout in the form that `with_readout` takes."""
         return self.readout_weights if self.readout_time is None else self.readout_time
 
@@ -199,7 +202,7 @@ class Unfolding(System, Shown):
         return LinearOrder(self._plan, self.n_steps)
 
     @cached_property
-    def _plan(self) -> StepPlan:
+    def _plan(self) -> StepPlan[Panel]:
         whole = replace(self._panel, order=self.order), self._n_panels
 
         def panels(length: float) -> tuple[Panel, int]:
@@ -210,7 +213,7 @@ class Unfolding(System, Shown):
 
         return make_plan(panels, self.dt, self.readout_weights, self.readout_time)
 
-    def with_readout(self, readout: Any) -> Unfolding:
+    def with_readout(self, readout: ArrayLike) -> Unfolding:
         """Return the same unfolding with another ``readout``; see `unfold`."""
         weights, time = plan_readout(readout, self.n_steps, self.dt)
         if time is not None and isinstance(self.reservoir, EchoStateNetwork):
@@ -220,14 +223,14 @@ class Unfolding(System, Shown):
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
         """Return the same unfolding at another order and, if given, another ``tol``."""
-        tol = self.tol if tol is None else tol
-        grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
-        made = unfold(self.reservoir, **grid, order=order, tol=tol)
+        tol = self.tol if tol is None and order else tol
+        grid = {"n_steps": self.n_steps, "order": order}
+        made = unfold(self.reservoir, dt=self.dt, tol=tol, **grid)
         return made.with_readout(self.readout)
 
-    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
-        X = check.stimuli(check.present(X), self.n_steps)
-        return X, check.input_projection(u, self.n_neurons, X.shape[1])
+    def _inputs(self, X: ArrayLike | Array, u: ArrayLike) -> tuple[Any, np.ndarray]:
+        series = check.stimuli(check.present(X), self.n_steps)
+        return series, check.input_projection(u, self.n_neurons, series.shape[1])
 
     @property
     def has_kernels(self) -> bool:
@@ -268,7 +271,7 @@ class Unfolding(System, Shown):
         by_kernels = pairs * n * (n_cases + per_step)
         return by_kernels < n_cases * plan.read_steps * 2 * per_step * n
 
-    def kernels_of_all(self, u: Any, reference: Any = None) -> StateKernels:
+    def kernels_of_all(self, u: ArrayLike, reference: Array | None = None) -> StateKernels:
         """Return the kernels of all neurons for one u (orders 0 and 1).
 
         They are on the device of ``reference``, or on the host if it is None.
@@ -287,7 +290,12 @@ class Unfolding(System, Shown):
 
     @with_few_threads(lambda self: self.n_neurons)
     def states(
-        self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
+        self,
+        X: ArrayLike | Array,
+        u: ArrayLike,
+        *,
+        trajectories: bool = False,
+        orders: bool = False,
     ) -> Any:
         """Return the network states at the readout, (n_cases, n_neurons).
 
@@ -300,13 +308,13 @@ class Unfolding(System, Shown):
         orders : bool
             Return the orders 0 … ``order`` separately, on one more leading axis.
         """
-        X, projection = self._inputs(X, u)
-        xp = namespace(X)
-        if not trajectories and self.prefers_kernels(*X.shape[:2]):
-            found = self.kernels_of_all(projection, X).states(X, orders=orders)
+        series, projection = self._inputs(X, u)
+        xp = namespace(series)
+        if not trajectories and self.prefers_kernels(*series.shape[:2]):
+            found = self.kernels_of_all(projection, series).states(series, orders=orders)
         else:
             every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
-            walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
+            walk = Walk(every._plan, series, projection, dtype=xp.float64, orders=orders)
             found = walk.trajectories() if trajectories else walk.states
         problem = f"the states of order {self.order} exceed the range of floats"
         finite = bool(xp.all(xp.isfinite(found)))
@@ -314,7 +322,13 @@ class Unfolding(System, Shown):
         return found
 
     @with_few_threads(lambda self: self.n_neurons)
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+    def pullback(
+        self,
+        X: ArrayLike | Array,
+        u: ArrayLike,
+        cotangent: ArrayLike | Array,
+        v: ArrayLike | None = None,
+    ) -> Any:
         """Return the gradient with respect to the projections, by the adjoint method.
 
         For any function L of the states Y = ``states(X, u)``, pass ``cotangent`` = ∂L/∂Y
@@ -329,27 +343,29 @@ class Unfolding(System, Shown):
         cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
         v : array_like (n_neurons,), optional
         """
-        X, projection = self._inputs(X, u)
-        readout = None if v is None else check.readout_vector(v, self.n_neurons)
-        cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
-        if self.prefers_kernels(*X.shape[:2]):
-            kernels = self.kernels_of_all(projection, X)
-            u_bar, v_bar = kernels.gradients(X, cotangent, readout)
+        series, projection = self._inputs(X, u)
+        xp, readout = namespace(series), None
+        if v is not None:
+            readout = check.readout_vector(v, self.n_neurons)
+        bar = checked_cotangent(cotangent, series, self.n_neurons, v)
+        if self.prefers_kernels(*series.shape[:2]):
+            kernels = self.kernels_of_all(projection, series)
+            u_bar, v_bar = kernels.gradients(series, bar, readout)
         else:
-            walk = Walk(self._plan, X, projection, dtype=namespace(X).float64)
-            u_bar, v_bar = walk.pullback(cotangent, readout)
-        u_bar = namespace(X).reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
+            walk = Walk(self._plan, series, projection, dtype=xp.float64)
+            u_bar, v_bar = walk.pullback(bar, readout)
+        u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
         return u_bar if readout is None else (u_bar, v_bar)
 
     @with_few_threads(lambda self: self.n_neurons)
-    def kernels(self, u: Any, v: Any) -> Kernel:
+    def kernels(self, u: ArrayLike, v: ArrayLike) -> Kernel:
         """Collapse the reservoir with projections u and v into one `Kernel`."""
         projection = check.input_projection(u, self.n_neurons)
         found = self.readout_kernels(v).at(projection)
         quadratic = None if found.C is None else np.ascontiguousarray(found.C)
         return Kernel(np.ascontiguousarray(found.a), quadratic)
 
-    def readout_kernels(self, v: Any) -> ReadoutKernels:
+    def readout_kernels(self, v: ArrayLike) -> ReadoutKernels:
         """Return the kernels of one readout as a function of u (orders 0 and 1)."""
         self._require_kernels()
         return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
@@ -358,14 +374,14 @@ class Unfolding(System, Shown):
         """Return contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1."""
         return SquareOfInput(self.maps)
 
-    def input_response(self, u: Any) -> np.ndarray:
+    def input_response(self, u: ArrayLike) -> np.ndarray:
         """Return the linear response Rᵤ to one u, (n_channels · n_steps, n_neurons).
 
         The state of the linear network is ``x.ravel() @ input_response(u)``.
         """
         return self.maps.input_response(check.input_projection(u, self.n_neurons))
 
-    def readout_response(self, v: Any) -> np.ndarray:
+    def readout_response(self, v: ArrayLike) -> np.ndarray:
         """Return the linear response L_v of a readout: row n is l_n with a_n = l_n · u.
 
         It has shape (n_steps, n_neurons) and is zero after the readout. Several v add an

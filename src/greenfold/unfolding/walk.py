@@ -13,9 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.arrays import (
+    Array,
     add_product,
     batches,
     contiguous,
@@ -41,7 +43,9 @@ _HOST_ROWS, _DEVICE_ROWS = 256, 8192
 _EXPLODED = 1e6
 
 
-def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
+def checked_cotangent(
+    cotangent: ArrayLike | Array, X: Array, n_outputs: int, v: ArrayLike | None
+) -> Any:
     """Return ∂L/∂Y, or ∂L/∂z if v is given, checked and in the namespace of ``X``."""
     wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
     host = check.host_array(cotangent, "cotangent")
@@ -53,7 +57,7 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
 class Batch:
     """A batch of cases on their way along a plan, on the device of X and u."""
 
-    def __init__(self, plan: StepPlan, X: Any, u: Any) -> None:
+    def __init__(self, plan: StepPlan[Any], X: Array, u: Array) -> None:
         self.plan = plan
         # Make steps contiguous, because they are used one after another.
         used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
@@ -68,8 +72,13 @@ class Batch:
         return y if self.plan.start is None else y + self.plan.start
 
     def walk(
-        self, y: Any, places: range, read: Any = None, tape: Any = None, ends: Any = None
-    ):
+        self,
+        y: Array,
+        places: range,
+        read: Any = None,
+        tape: list[Any] | None = None,
+        ends: list[Any] | None = None,
+    ) -> tuple[Any, Any]:
         """Walk from state y over some places; return the final state and the readings.
 
         ``read`` holds earlier readings, ``tape`` receives the slopes of each place, and
@@ -82,7 +91,7 @@ class Batch:
                 at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
                 if ends is not None:
                     ends.append(None)
-            slopes = None if tape is None else []
+            slopes: list[Any] | None = None if tape is None else []
             y = step.advance(y, push, slopes)
             if tape is not None:
                 tape.append(slopes)
@@ -96,7 +105,7 @@ class Batch:
                 ends[-1] = y
         return y, read
 
-    def record(self, length: int = 0, ends: Any = None) -> None:
+    def record(self, length: int = 0, ends: list[Any] | None = None) -> None:
         """Walk to the readout; set ``read``, the states read, and ``last``, the last state.
 
         The slopes of the last ``length`` places are kept for the way back. For earlier
@@ -109,7 +118,7 @@ class Batch:
         self._segments = [range(*pair) for pair in pairwise([*starts, n_places])]
         self._tape: list[list[Any]] | None = [] if length else None
         read: Any = None
-        y, self._states = self.start(), []
+        y, self._states = self.start(), list[Any]()
         for segment in self._segments:
             self._states.append(y)
             tape = self._tape if segment is self._segments[-1] else None
@@ -117,7 +126,7 @@ class Batch:
         every = self.plan.every
         self.last, self.read = y, namespace(y).stack(read) if every else read
 
-    def pullback(self, cotangent: Any) -> Any:
+    def pullback(self, cotangent: Array) -> Any:
         """Return the gradient (n_neurons, n_channels) by u of Σ cotangent · read.
 
         The gradient is in float64: in float32, sums over many series would lose digits and
@@ -128,9 +137,9 @@ class Batch:
         bar, push_bar = xp.zeros_like(self.last), None
         every, n_ahead = self.plan.every, cotangent.shape[0]
         for segment, y in zip(self._segments[::-1], self._states[::-1], strict=True):
-            tape, self._tape = self._tape, None
-            if tape is None:
-                tape = []
+            kept, self._tape = self._tape, None
+            tape = list[Any]() if kept is None else kept
+            if kept is None:
                 self.walk(y, segment, tape=tape)
             for place in segment[::-1]:
                 index, step, weight = places[place]
@@ -202,11 +211,11 @@ class Walk:
 
     def __init__(
         self,
-        plan: StepPlan,
-        X: Any,
+        plan: StepPlan[Any],
+        X: Array,
         u: np.ndarray,
         *,
-        dtype: Any = None,
+        dtype: object = None,
         keep: bool = False,
         orders: bool = False,
     ) -> None:
@@ -242,7 +251,7 @@ class Walk:
         values = check.finite_batch(self._X[part, ...], self._xp, part.start)
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
-    def record(self, part: slice, length: int = 0, ends: Any = None) -> Batch:
+    def record(self, part: slice, length: int = 0, ends: list[Any] | None = None) -> Batch:
         """Walk some cases to the readout; keep the slopes of the last ``length`` places."""
         batch = self._batch(part)
         batch.record(length, ends)
@@ -251,7 +260,7 @@ class Walk:
             self._walk_carefully(part)
         return batch
 
-    def _summed(self, states: Any) -> Any:
+    def _summed(self, states: Array) -> Any:
         """Return the sum over the orders of an expansion, unless ``orders`` is set."""
         if self._orders or self._plan.step.n_orders is None:
             return states
@@ -260,7 +269,7 @@ class Walk:
     def _joined(self, parts: list[Any], axis: int) -> Any:
         return parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=axis)
 
-    def _diverged(self, y: Any, part: slice) -> np.ndarray:
+    def _diverged(self, y: Array, part: slice) -> np.ndarray:
         """Return a mask of cases whose state is too large for their input to explain."""
         xp, (scale, start) = self._xp, self._largest
         inputs = xp.abs(xp.astype(self._X[part, ...], self._dtype, copy=False))
@@ -269,7 +278,7 @@ class Walk:
 
     def _walk_carefully(self, part: slice) -> list[Any]:
         """Return the states at the end of each step; check each before the next step."""
-        batch, ends = self._batch(part), {}
+        batch, ends = self._batch(part), dict[int, Any]()
         y = batch.start()
         for place, (index, _, _) in enumerate(self._plan.places):
             y, _ = batch.walk(y, range(place, place + 1))
@@ -282,7 +291,7 @@ class Walk:
     @cached_property
     def states(self) -> Any:
         """States at the readout, (n_cases, n_neurons) or (n_read, n_cases, n_neurons)."""
-        length, found = self.room.tape_for_all() if self._keep else 0, []
+        length, found = self.room.tape_for_all() if self._keep else 0, list[Any]()
         rows = self.room.rows if length else self.room.rows_holding(self.room.n_working)
         with quietly(self._X):
             for part in self._parts(rows):
@@ -297,16 +306,16 @@ class Walk:
 
         With ``careful``, divergence is checked at every step, to stop early.
         """
-        held, found = self.room.n_working + 2 * self._plan.read_steps, []
+        held, found = self.room.n_working + 2 * self._plan.read_steps, list[Any]()
         with quietly(self._X):
             for part in self._parts(self.room.rows_holding(held)):
-                ends = self._walk_carefully(part) if careful else []
+                ends: list[Any] = self._walk_carefully(part) if careful else []
                 if not careful:
                     self.record(part, ends=ends)
                 found.append(self._summed(self._xp.stack(ends, axis=-2)))
             return self._joined(found, -3)
 
-    def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
+    def pullback(self, cotangent: Array, v: np.ndarray | None = None) -> tuple[Any, Any]:
         """Return the gradients by u (n_neurons, n_channels) and v (None without v).
 
         ``cotangent`` is ∂L/∂Y, shaped like `states`, or ∂L/∂z (n_cases,) for z = Y v, in

@@ -76,11 +76,12 @@ class Paper:
         n_steps: int,
         dt: float,
         alpha: float = 0.0,
-        tol: float = 1e-10,
+        tol: float | None = None,
         g: float | None = None,
     ) -> Unfolding:
         """Return the unfolded network of a seed, to first order if α is not zero."""
         reservoir, order = self.network(seed, alpha, g), 1 if alpha else 0
+        tol = tol if order else None
         return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
 
     def projections(self, n_vectors: int, *seed: int) -> np.ndarray:
