@@ -507,7 +507,13 @@ def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
     """Write the rows of `read_study` as .csv or, with pyarrow, as .parquet."""
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
+    cells = [[row.get(name) for name in columns] for row in rows]
+    for row, (i, name) in itertools.product(cells, enumerate(columns)):
+        listed: Any = row[i]
+        if isinstance(listed, list):  # lists and orders become text
+            row[i] = " ".join(map(str, listed))
+        elif name == "order":
+            row[i] = str(listed)
     known = target.suffix in (".csv", ".parquet")
     must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":
@@ -519,12 +525,6 @@ def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
     full = [dict(zip(columns, row, strict=True)) for row in cells]
     parquet.write_table(pyarrow.Table.from_pylist(full), sink)
     return runner.write_bytes(target, sink.getvalue().to_pybytes())
-
-
-def _cell(name: str, value: object) -> object:
-    """Return a value for a table cell; lists and orders become text."""
-    listed = value if isinstance(value, list) else [value]
-    return " ".join(map(str, listed)) if name == "order" or listed is value else value
 
 
 def draw(rows: Sequence[TableRow], folder: str | Path, kind: str = "svg") -> list[Path]:

@@ -15,8 +15,8 @@ import re
 import socket
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -835,49 +835,40 @@ def _from_archive(name: str, datasets: Sequence[str], resamples: Sequence[int]) 
 
 def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
     """Write the critical-difference diagram and the pairwise scatters, drawn by aeon."""
-    written = []
-    with _drawing() as (difference, scatter):
-        folder.mkdir(parents=True, exist_ok=True)
-        names, n_sets = comparison.estimators, len(comparison.datasets)
-
-        def write(figure: Figure, *name: str) -> None:
-            words = (re.sub(r"[^\w.+=-]+", "-", word).strip("-") for word in name)
-            target = folder / f"{'_'.join(words)}.{kind}"
-            written.append(write_figure(target, figure, bbox_inches="tight"))
-
-        if n_sets >= _MIN_SETS and len(names) >= _MIN_ESTIMATORS:
-            figure, _ = difference(comparison.accuracy, names)
-            # The title goes above the diagram, whose axes fill the figure.
-            figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
-            write(figure, "critical_difference")
-        columns = zip(names, comparison.accuracy.T, strict=True)
-        for (a, first), (b, second) in itertools.combinations(columns, 2):
-            if a in comparison.own:
-                title, tested = f"Accuracy, {comparison.basis}", n_sets >= _MIN_SETS
-                figure, axes = scatter(
-                    first, second, a, b, title=title, statistic_tests=tested
-                )
-                for axis in (axes.xaxis, axes.yaxis):
-                    axis.label.set_size("medium")  # a long name would overlap the legend
-                write(figure, "scatter", a, b)
-    return written
-
-
-@contextmanager
-def _drawing() -> Iterator[tuple[Any, Any]]:
-    """Yield the two functions of aeon, with our style and without their warnings."""
     with needs("A figure of a comparison", "sweep"):
         import matplotlib
         import seaborn  # noqa: F401 - aeon asks for it when it draws
         from aeon.visualisation import plot_critical_difference, plot_pairwise_scatter
         from matplotlib import pyplot
-    before = set(pyplot.get_fignums())
+    folder.mkdir(parents=True, exist_ok=True)
+    written, before = [], set(pyplot.get_fignums())
+    names, n_sets = comparison.estimators, len(comparison.datasets)
+
+    def write(figure: Figure, *name: str) -> None:
+        words = (re.sub(r"[^\w.+=-]+", "-", word).strip("-") for word in name)
+        target = folder / f"{'_'.join(words)}.{kind}"
+        written.append(write_figure(target, figure, bbox_inches="tight"))
+
     style: Any = {"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "g"}
     try:
         with matplotlib.rc_context(style), warnings.catch_warnings():
             # With ties or few sets, scipy warns about approximate p-values.
             warnings.simplefilter("ignore")
-            yield plot_critical_difference, plot_pairwise_scatter
+            if n_sets >= _MIN_SETS and len(names) >= _MIN_ESTIMATORS:
+                figure, *_ = plot_critical_difference(comparison.accuracy, names)
+                # The title goes above the diagram, whose axes fill the figure.
+                figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
+                write(figure, "critical_difference")
+            title, tested = f"Accuracy, {comparison.basis}", n_sets >= _MIN_SETS
+            columns = zip(names, comparison.accuracy.T, strict=True)
+            for (a, first), (b, second) in itertools.combinations(columns, 2):
+                if a in comparison.own:
+                    look = {"title": title, "statistic_tests": tested}
+                    figure, axes = plot_pairwise_scatter(first, second, a, b, **look)
+                    for axis in (axes.xaxis, axes.yaxis):
+                        axis.label.set_size("medium")  # it would overlap the legend
+                    write(figure, "scatter", a, b)
     finally:
         for number in set(pyplot.get_fignums()) - before:
             pyplot.close(number)
+    return written

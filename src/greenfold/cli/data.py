@@ -2,21 +2,14 @@
 
 from pathlib import Path
 
-from .options import (
-    DATA_DIR,
-    SYNTHETIC,
-    Answer,
-    arg,
-    command,
-    complete_dataset,
-    refuse_if,
-)
+from . import options
+from .options import DATA_DIR, SYNTHETIC, Answer, arg, command
 
 NAME = arg(
     ...,
     "NAME",
     help="Name of a data set in the UCR or UEA archive, such as ECG5000.",
-    autocompletion=complete_dataset,
+    autocompletion=options.complete_dataset,
 )
 
 
@@ -42,7 +35,7 @@ def path(name: str = NAME, data_dir: Path | None = DATA_DIR) -> Answer:
     """Print the folder of a data set on this machine."""
     from ..datasets.archive import dataset_path
 
-    refuse_if(name == SYNTHETIC, f"{SYNTHETIC} is built in and has no folder")
+    options.refuse_if(name == SYNTHETIC, f"{SYNTHETIC} is built in and has no folder")
     return _folder(name, dataset_path(name, data_dir))
 
 

@@ -7,21 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import options, show
-from .options import (
-    SYNTHETIC,
-    Answer,
-    Labelled,
-    Reading,
-    arg,
-    command,
-    invocation,
-    opt,
-)
+from .options import Answer, Labelled, Reading, arg, command, opt
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..datasets.parsed import SeriesArrays
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from .inputs import Series
@@ -94,7 +84,13 @@ def predict(
 
     def tell() -> None:
         if assumed:
-            _say_assumption(data, X, y)
+            lengths = {one.shape[-1] for one in X}
+            longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
+            kind, cure = "with", "--label-column or --no-labels"
+            if y is None:
+                kind, cure = "without", "--labels"
+            told = f"read {data} as series {kind} labels, of {longest} steps"
+            print(f"greenfold: {told}; if that is wrong, give {cure}.", file=sys.stderr)
         for i, label in enumerate(found.tolist()):
             numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
             print("\t".join([show.printable(label), *numbers]))
@@ -114,8 +110,10 @@ def predict(
 
 
 def _refuse_seed(data: str) -> None:
-    if data != SYNTHETIC:
-        invocation.refuse("is for the built-in series and for noise; leave it out", "seed")
+    if data != options.SYNTHETIC:
+        options.invocation.refuse(
+            "is for the built-in series and for noise; leave it out", "seed"
+        )
 
 
 def load_classifier(
@@ -136,17 +134,6 @@ def load_classifier(
     hints = TableHints(n_steps, found.classes_.tolist())
     keep_missing = isinstance(found, PooledReservoirClassifier)
     return found, partial(load_series, keep_missing=keep_missing, hints=hints)
-
-
-def _say_assumption(data: str, X: "SeriesArrays", y: "np.ndarray | None") -> None:
-    """Print whether a table was read with or without labels."""
-    lengths = {one.shape[-1] for one in X}
-    longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
-    kind, cure = ("without", "--labels")
-    if y is not None:
-        kind, cure = ("with", "--label-column or --no-labels")
-    told = f"read {data} as series {kind} labels, of {longest} steps"
-    print(f"greenfold: {told}; if that is wrong, give {cure}.", file=sys.stderr)
 
 
 def _accuracy(found: "np.ndarray", y: "np.ndarray", classes: "np.ndarray") -> float | None:
@@ -176,28 +163,17 @@ def score(
     noise : Also print the accuracy with noise of this standard deviation on every neuron's
         state at the readout.
     """
+    import numpy as np
+
+    from ..datasets import DataError
     from ..estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
 
     classifier, load_series = load_classifier(model)
     if not isinstance(classifier, ReservoirClassifier):
-        invocation.refuse("needs a model with a readout at one time", "noise")
+        options.invocation.refuse("needs a model with a readout at one time", "noise")
     if not noise:
         _refuse_seed(data)
     X, y = load_series(data, reading, y=reading.y, part=part, seed=seed)
-    X, y = _labelled(data, X, y)
-    record = {"model": model, "data": data, **_judge(classifier, X, y)}
-    if noise and isinstance(classifier, ReservoirClassifier):
-        record["readout_noise"] = noise
-        record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
-    return Answer(record, lambda: _show(record))
-
-
-def _labelled(data: str, X: "Series", y: "np.ndarray") -> "tuple[Series, np.ndarray]":
-    """Return the labelled series, and print how many have no label."""
-    import numpy as np
-
-    from ..datasets import DataError
-
     known = np.array([label is not None for label in y.tolist()])
     if not known.any():
         raise DataError(f"`{data}` has no labels to score by: give them with --y.")
@@ -205,7 +181,12 @@ def _labelled(data: str, X: "Series", y: "np.ndarray") -> "tuple[Series, np.ndar
         lost = f"{int((~known).sum())} series without a label are left out."
         print(f"greenfold: {lost}", file=sys.stderr)
         X = [X[i] for i in np.flatnonzero(known)]
-    return X, np.array(y.tolist(), dtype=object)[known]
+    y = np.array(y.tolist(), dtype=object)[known]
+    record = {"model": model, "data": data, **_judge(classifier, X, y)}
+    if noise and isinstance(classifier, ReservoirClassifier):
+        record["readout_noise"] = noise
+        record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
+    return Answer(record, lambda: _show(record))
 
 
 def _judge(classifier: "FittedClassifier", X: "Series", y: "np.ndarray") -> dict[str, Any]:

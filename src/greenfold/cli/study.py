@@ -6,18 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import options, show
-from .options import (
-    Answer,
-    Reader,
-    Runs,
-    arg,
-    command,
-    group,
-    invocation,
-    opt,
-    pick,
-    refuse_if,
-)
+from .options import Answer, Reader, Runs, arg, command, group, opt, pick
 from .sweep import resumable, tell
 
 #: Properties by which networks may differ.
@@ -91,11 +80,11 @@ class GridOptions:
         kinds = set(self.architecture or ["random"])
         if not any(ARCHITECTURES.get(kind, True) for kind in kinds):
             why = "is for networks that are drawn; leave it out with this --architecture"
-            invocation.refuse(why, "seeds")
+            options.invocation.refuse(why, "seeds")
         if kinds == {"legendre"}:
-            invocation.refuse("does not apply to legendre; leave it out", "g")
+            options.invocation.refuse("does not apply to legendre; leave it out", "g")
         if self.order != [0] and set(self.gain or ["linear"]) == {"linear"}:
-            invocation.refuse("needs a non-linear --gain", "order")
+            options.invocation.refuse("needs a non-linear --gain", "order")
         every = self.architecture == ["all"]
         axes["architecture"] = list(ARCHITECTURES) if every else self.architecture
         axes["seed"] = self.seeds and list(range(self.seeds))
@@ -140,11 +129,13 @@ def study(
     wanted = data or planned.datasets
     if classes is not None:
         if all(":" in one for one in wanted):
-            invocation.refuse("is not needed: all data name their classes", "classes")
+            options.invocation.refuse(
+                "is not needed: all data name their classes", "classes"
+            )
         two = "--classes must name two classes, as in --classes 1,2"
-        refuse_if(len(set(classes)) != 2, two)
+        options.refuse_if(len(set(classes)) != 2, two)
         wanted = [one if ":" in one else f"{one}:{','.join(classes)}" for one in wanted]
-    refuse_if(not wanted, "name a data set, or give --preset or --config")
+    options.refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
         options.need("matplotlib")
     summary = Summary()
@@ -178,11 +169,11 @@ def _plan(networks: GridOptions, preset: str | None, config: Path | None) -> Any
         return StudyPlan([], [networks.grid()])
     both = networks != GridOptions() or (preset is not None and config is not None)
     why = "define the networks; give one of them, and no other network options"
-    refuse_if(both, f"--preset and --config {why}")
+    options.refuse_if(both, f"--preset and --config {why}")
     if config is not None:
         return read_config(config)
     wanted = f"be one of {', '.join(PRESETS)}, not {preset!r}"
-    refuse_if(preset not in PRESETS, f"--preset must {wanted}")
+    options.refuse_if(preset not in PRESETS, f"--preset must {wanted}")
     return PRESETS[str(preset)]
 
 

@@ -387,7 +387,11 @@ def solve_grid(
             random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
     # Noise matters from about the initial distance between the classes.
     usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / grid.usual))))
-    noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
+    apart = float(separation[usual, -1])
+    apart = apart if np.isfinite(apart) and apart > 0 else 1.0
+    power = 10.0 ** np.floor(np.log10(apart))
+    most = next(f * power for f in (1, 2, 3, 5, 8, 10) if f * power >= apart)
+    noises = np.linspace(0.0, most, N_NOISES)
     accuracy = accuracies(series, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
     accuracy = accuracy.reshape(*shape, N_RANDOM, N_NOISES)
     band = np.moveaxis(np.quantile(accuracy, BAND, axis=2), 0, 2)
@@ -422,14 +426,6 @@ def accuracies(
         correct = ndtr(beyond / noise) if noise else 0.5 * (1 + np.sign(beyond))
         found.append(correct.mean(0))
     return np.stack(found, axis=1)
-
-
-def _round_up(value: float) -> float:
-    """Return the next larger of 1, 2, 3, 5, 8, 10, …, or 1 if the value is not positive."""
-    if not (np.isfinite(value) and value > 0):
-        return 1.0
-    power = 10.0 ** np.floor(np.log10(value))
-    return float(next(f * power for f in (1, 2, 3, 5, 8, 10) if f * power >= value))
 
 
 def asset(name: str) -> str:
@@ -610,8 +606,14 @@ def make_explorer(
     chosen: list[tuple[PageSeries, list[tuple[int, int]]]] = []
     used = 0  # values of the series that are already on the page
     for source in sources:
-        n_pairs = _n_pairs(neurons, source.n_channels, len(set(_text(source.y))))
-        room = room_for_series(neurons, source.n_channels, n_pairs * len(sources)) - used
+        n_classes, n_channels = len(set(_text(source.y))), source.n_channels
+        # As many pairs as leave enough room for the series, but at least one.
+        n_pairs = max(1, min(MAX_PAIRS, n_classes * (n_classes - 1) // 2))
+        while (
+            n_pairs > 1 and room_for_series(neurons, n_channels, n_pairs) < _ENOUGH_NUMBERS
+        ):
+            n_pairs -= 1
+        room = room_for_series(neurons, n_channels, n_pairs * len(sources)) - used
         steps = chosen[0][0].X.shape[2] if chosen else None
         series = prepare(source, steps, max(_FEWEST_NUMBERS, min(MAX_NUMBERS, room)))
         used += series.X.size + series.X_test.size * (series.judged == "test")
@@ -627,17 +629,8 @@ def make_explorer(
             words = f"solving {' against '.join(series.classes[c] for c in pair)}"
             step = None if on_step is None else partial(on_step, words, share)
             solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
-    return Explorer(
-        write_page(path, render(unfolding, sets, start, command)), unfolding, sets
-    )
-
-
-def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
-    """Return the number of pairs to solve: at least 1, and as many as leave enough room."""
-    most = min(MAX_PAIRS, n_classes * (n_classes - 1) // 2)
-    while most > 1 and room_for_series(n_neurons, n_channels, most) < _ENOUGH_NUMBERS:
-        most -= 1
-    return max(most, 1)
+    page = write_page(path, render(unfolding, sets, start, command))
+    return Explorer(page, unfolding, sets)
 
 
 def which_came_first(

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
@@ -266,7 +265,13 @@ def _clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
             ax.axvline(float(classifier.threshold_) if two else 0, color=INK, lw=1.1)
             ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[i]))
             ax.tick_params(labelbottom=i == n - 1)
-        noisy = _noise_bar(made.axes, row.noise)
+        noisy, (low, high), top = "", made.axes.get_xlim(), made.axes.get_ylim()[1]
+        if 0 < 2 * row.noise < high - low:
+            noisy = " Bar: ± one standard deviation of the readout noise."
+            made.axes.set_ylim(0, 1.14 * top)
+            at = (low + row.noise + 0.03 * (high - low), 1.07 * top)
+            bar = {"xerr": row.noise, "color": INK, "capsize": 3, "linewidth": 1.2}
+            made.axes.errorbar(*at, **bar)
     if two:
         made.caption = f"Vertical line: threshold.{noisy}"
         return made
@@ -278,18 +283,6 @@ def _clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
         f"{noisy}"
     )
     return made
-
-
-def _noise_bar(ax: Axes, noise: float) -> str:
-    """Draw the readout noise if it fits on the axis, and return a sentence about it."""
-    low, high = ax.get_xlim()
-    if not noise or 2 * noise >= high - low:
-        return ""
-    top = ax.get_ylim()[1]
-    ax.set_ylim(0, 1.14 * top)
-    centre = low + noise + 0.03 * (high - low)
-    ax.errorbar(centre, 1.07 * top, xerr=noise, color=INK, capsize=3, linewidth=1.2)
-    return " Bar: ± one standard deviation of the readout noise."
 
 
 def _frame(classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike) -> Frame:
