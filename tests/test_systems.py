@@ -29,11 +29,17 @@ from .conftest import slope, small, unit
 class Measured(LinearSystem, System):
     """A response G (n_steps, n_outputs, n_inputs), recorded."""
 
-    is_linear, degree = True, 1
-
     def __init__(self, G):
         self.G = G
         self.n_steps, self.n_outputs, self.n_inputs = G.shape
+
+    @property
+    def is_linear(self):
+        return True
+
+    @property
+    def degree(self):
+        return 1
 
     @property
     def maps(self):
@@ -67,13 +73,23 @@ class Discrete(Measured):
 class Integrated(System):
     """τ ẏ = −y + W tanh(y) + u x by small steps of Euler, with its own adjoint."""
 
-    is_linear, degree, maps = False, None, None
-
     def __init__(self, reservoir, n_steps, dt, n_sub=40):
         self.W, self.h = reservoir.weights, dt / n_sub / reservoir.tau
         self.n_steps, self.n_sub = n_steps, n_sub
         self.n_inputs = self.n_outputs = len(self.W)
-        self.maps = Measured(unfold(reservoir, n_steps=n_steps, dt=dt).greens1())
+        self._weak = Measured(unfold(reservoir, n_steps=n_steps, dt=dt).greens1())
+
+    @property
+    def is_linear(self):
+        return False
+
+    @property
+    def degree(self):
+        return None
+
+    @property
+    def maps(self):
+        return self._weak
 
     def _path(self, X, u):
         path = [np.zeros((len(X), len(self.W)))]
@@ -129,9 +145,9 @@ def test_what_is_no_system_is_refused():
         optimize(Maps(), stimuli())  # pyright: ignore[reportCallIssue, reportArgumentType]
 
     class Unfinished(Maps, System):
-        is_linear, degree, maps = True, 1, None
+        states = Measured.states
 
-    with pytest.raises(TypeError, match="abstract method.* pullback, states"):
+    with pytest.raises(TypeError, match="abstract method.* degree, is_linear, maps, pull"):
         Unfinished()  # pyright: ignore[reportAbstractUsage]
 
 

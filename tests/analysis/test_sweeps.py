@@ -32,6 +32,7 @@ def test_margin_over_time_against_a_simulation_that_stops_there(samples, keep_v,
         unfolding, stimuli, times, u=u, v=v if keep_v else None, eta=3.0
     )
     assert curve.times.tolist() == times
+    assert stimuli.signs is not None
     for i, time in enumerate(times):
         # The judge: the network run on a grid of 0.1 that has the time on it.
         fine = np.repeat(stimuli.series, 4, axis=2)[:, :, : round(time / 0.1)]

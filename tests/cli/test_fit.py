@@ -47,7 +47,7 @@ def test_fit_with_one_input_for_all_classes(monkeypatch):
 WATCHED = """
 import sys, time
 import greenfold._base.files as files
-from greenfold.optimizers import certified, run
+from greenfold.optimizers import ascent, convex
 from greenfold.cli import main
 
 def watch(module, name, pause, call=1):
@@ -102,7 +102,7 @@ def test_interrupt_of_a_process(beats):
     # From its second start on, `optimize` answers Ctrl-C with the best result so far and
     # goes on; the command must end all the same.
     with watched(
-        "watch(run, 'ascend', 5.0, call=2)",
+        "watch(ascent, 'ascend', 5.0, call=2)",
         *("fit", beats, "--order", 1, "--model", "m.gfm", *SMALL),
     ) as process:
         process.send_signal(signal.SIGINT)
@@ -139,7 +139,7 @@ def test_kill_while_the_model_is_written(beats, model):
 @pytest.mark.contract
 def test_kill_at_any_time(beats, model):
     command = ("fit", beats, "--model", model, "--seed", 2, *SMALL)
-    with watched("watch(certified, 'solve', 0)", *command, "--certify") as process:
+    with watched("watch(convex.Convex, 'solve', 0)", *command, "--certify") as process:
         try:
             process.wait(0.03)
         except subprocess.TimeoutExpired:

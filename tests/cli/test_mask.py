@@ -117,14 +117,15 @@ def test_a_mask_delivers_on_the_device_what_was_promised(tmp_path, loop, short_b
 @pytest.mark.parametrize(
     ("arguments", "allowed"),
     [
-        (["--levels", "0,2"], lambda u: set(u) <= {0.0, 2.0}),
-        (["--levels", "3"], lambda u: len(set(np.abs(u).round(12))) <= 2),
+        (["--mask", "levels=0,2"], lambda u: set(u) <= {0.0, 2.0}),
+        (["--mask", "levels=3"], lambda u: len(set(np.abs(u).round(12))) <= 2),
+        (["--mask", "at-most=2"], lambda u: 0 < np.count_nonzero(u) <= 2),
         # Ascents in a range take longer.
         pytest.param(
             ["--mask", "nonnegative"], lambda u: (u >= 0).all(), marks=pytest.mark.slow
         ),
         pytest.param(
-            ["--box", "-0.5,0.6"],
+            ["--mask", "box=-0.5,0.6"],
             lambda u: (u >= -0.5 - 1e-9).all() and (u < 0.6 + 1e-9).all(),
             marks=pytest.mark.slow,
         ),
@@ -192,16 +193,16 @@ def test_the_page_stands_alone(tmp_path, loop):
 @pytest.mark.parametrize(
     ("arguments", "part", "code"),
     [
-        (["--mask", "binary"], "--mask", 2),
-        (["--mask", "sign", "--levels", "3"], "give one", 2),
-        (["--levels", "few"], "--levels", 2),
-        (["--box", "1"], "--box", 2),
+        (["--mask", "binary"], "--mask must be sign, nonnegative, levels=…, box=", 2),
+        (["--mask", "sign=3"], "--mask must be", 2),
+        (["--mask", "levels=few"], "--mask must be", 2),
+        (["--mask", "box=1"], "not 'box=1'", 2),
         (["--lags", "0"], "--lags", 2),
         (["--eta", "0"], "--eta", 2),
         (["--out", "no/such/folder.csv"], "--out", 2),
         (["--drive", "laser"], "laser", 1),
         (["--classes", "odd,even"], "odd", 1),
-        (["--box", "-0.1,0.1"], "--box = (-0.1, 0.1)", 1),
+        (["--mask", "box=-0.1,0.1"], "(-0.1, 0.1) leaves no vector", 1),
         (["--lags", "2"], "--lags = 2 is shorter than the memory", 1),
     ],
 )

@@ -58,13 +58,13 @@ def test_it_is_checked_when_it_is_made_and_keeps_what_it_was_given():
     assert repr(Device(mask="sign", bits=3)) == "Device(mask=Signs(), bits=3)"
     assert replace(device, bits=None).bits is None
     with pytest.raises(ValueError, match="read-only"):
-        device.inputs[0] = 1
+        device.inputs[0] = 1  # pyright: ignore[reportOptionalSubscript]
     with pytest.raises(ValueError, match="`inputs` names an index twice"):
         Device(inputs=[0, 0])
     with pytest.raises(ValueError, match="`readout_noise` must be positive semi-definite"):
         Device(readout_noise=-np.eye(2))
     with pytest.raises(TypeError, match="`device` must be a Device; got dict"):
-        optimize(*setting(3), device={})  # pyright: ignore[reportArgumentType]
+        optimize(*setting(3), device={})  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_a_regression_on_a_subset_is_that_of_a_device_without_the_rest(network):

@@ -9,6 +9,7 @@ from greenfold import (
     Device,
     GaussianStimuli,
     MeasuredResponse,
+    RandomDraws,
     Reservoir,
     ReservoirClassifier,
     SampleStimuli,
@@ -109,7 +110,7 @@ def test_the_bound_holds_and_is_met(setting, P, free, rng):
     assert best.noise_cost == {"state": pytest.approx(5 * best.v @ P @ best.v)}
     assert "noise: state" in str(best)
     noisy = Device(state_noise=P)
-    random = optimize(network, stimuli, device=noisy, method="random", n_starts=50, rng=0)
+    random = optimize(network, stimuli, device=noisy, method=RandomDraws(50), rng=0)
     assert random.soft_margin < best.soft_margin
 
 

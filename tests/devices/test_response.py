@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Convex,
     GaussianStimuli,
     MeasuredResponse,
+    RandomDraws,
     SampleStimuli,
     choose_eta,
     load,
@@ -51,7 +53,7 @@ def test_the_exact_response_has_the_optimum_and_bound_of_its_network(
         X, y = synthetic_heartbeats(200, n_steps=20, rng=0)
         stimuli = SampleStimuli(X.reshape(200, 2, 10), y)
     # The bound solved to its end, not to the default tolerance.
-    ours, theirs = (optimize(s, stimuli, tol=1e-11) for s in (network, device))
+    ours, theirs = (optimize(s, stimuli, method=Convex(1e-11)) for s in (network, device))
     assert ours.upper_bound is not None
     assert theirs.soft_margin == pytest.approx(ours.soft_margin, rel=1e-10)
     assert theirs.upper_bound == pytest.approx(ours.upper_bound, rel=1e-10)
@@ -101,7 +103,7 @@ def test_rectangular(network, stimuli, rng):
     device = MeasuredResponse(network.greens1()[:, :5, 3:6], dt=0.5)
     best = optimize(device, stimuli)
     assert (best.u.shape, best.v.shape) == ((3,), (5,))
-    drawn = optimize(device, stimuli, method="random", n_starts=200, rng=0)
+    drawn = optimize(device, stimuli, method=RandomDraws(200), rng=0)
     assert best.upper_bound is not None
     assert drawn.soft_margin <= best.soft_margin <= best.upper_bound
     assert best.gap is not None

@@ -69,7 +69,7 @@ def test_both_signs_matter():
     assert len(found.starts) == 2
     assert found.soft_margin == found.starts.max()
     assert abs(found.starts[0] / found.starts[1] - 1) > 1e-4
-    linear = LinearProblem(unfolding.linear, stimuli, ETA)
+    linear = LinearProblem(unfolding.maps, stimuli, ETA)
     start = Search(linear, 1e-4).run()[0].u
     problem = NonlinearProblem(unfolding, stimuli, ETA)
     plus, minus = (problem.best_readout(sign * start)[1].value for sign in (1, -1))

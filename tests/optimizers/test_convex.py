@@ -46,7 +46,7 @@ def brute_force(unfolding, stimuli, rng, n_starts=8, eta=ETA):
         v_bar = (v_bar - v_bar @ v * v) / v_norm
         return -(a @ stimuli.mu - a @ curved / 2), -np.append(v_bar, u_bar.ravel())
 
-    options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 2000}
+    options: Any = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 2000}
     ends = [
         minimize(
             negative,

@@ -16,7 +16,8 @@ from .linear_cases import ETA, EVERY, certify, kappa, setting
 @EVERY
 @pytest.mark.parametrize("n", [3, 9])  # more steps than neurons, and fewer
 def test_gradient_by_its_taylor_remainder(readout, n_channels, n, rng):
-    problem = LinearProblem(*setting(readout, n_channels, n=n), 3.0)
+    unfolding, stimuli = setting(readout, n_channels, n=n)
+    problem = LinearProblem(unfolding.maps, stimuli, 3.0)
     u, direction = unit(rng, n, n_channels), unit(rng, n, n_channels)
     _, margin, gradient = problem.evaluate(u)
     steps = np.array([4e-3, 2e-3, 1e-3])
@@ -30,7 +31,7 @@ def test_gradient_by_its_taylor_remainder(readout, n_channels, n, rng):
 def test_half_steps_are_optimal(readout, n_channels, n, rng):
     """No random unit vector beats the readout for u, or the input projection for v."""
     unfolding, stimuli = setting(readout, n_channels, n=n)
-    problem = LinearProblem(unfolding, stimuli, ETA)
+    problem = LinearProblem(unfolding.maps, stimuli, ETA)
     u = unit(rng, n, n_channels)
     v, margin = problem.best_readout(u)
     assert margin.value == pytest.approx(kappa(unfolding, stimuli, u, v), abs=1e-14)
@@ -54,7 +55,7 @@ def test_iterative_search_equals_the_full_decomposition(
 ):
     unfolding, stimuli = setting(readout, n_channels, n=12)
     plain = optimize(unfolding, stimuli, ETA)
-    problem = LinearProblem(unfolding, stimuli, ETA)
+    problem = LinearProblem(unfolding.maps, stimuli, ETA)
     sigma, u, v = problem.best_atom(stimuli.mu)
     monkeypatch.setattr(unfolding_linear, "DENSE_BYTES", dense_bytes)
     monkeypatch.setattr(linear, "_DENSE_SIZE", 0)
@@ -76,7 +77,7 @@ def test_stacked_responses_are_sums_of_greens_functions(
     readout, n_channels, dense_bytes, monkeypatch, rng
 ):
     unfolding, stimuli = setting(readout, n_channels, n=6)
-    problem = LinearProblem(unfolding, stimuli, ETA)
+    problem = LinearProblem(unfolding.maps, stimuli, ETA)
     monkeypatch.setattr(unfolding_linear, "DENSE_BYTES", dense_bytes)
     signals = rng.standard_normal((2, len(stimuli.mu)))
     blocks = np.einsum(

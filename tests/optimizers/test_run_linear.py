@@ -123,7 +123,7 @@ def test_a_name_stands_for_the_default_object(method):
     unfolding, stimuli = setting()
     options = {} if issubclass(method, Convex) else {"rng": 0}
     named, made = (
-        optimize(unfolding, stimuli, ETA, one, **options) for one in (method.name, method())
+        certify(unfolding, stimuli, ETA, one, **options) for one in (method.name, method())
     )
     assert named.method == made.method == method.name
     assert np.array_equal(named.u, made.u)
@@ -291,12 +291,12 @@ def test_bad_input_is_named(options, error, message):
     ("make", "error", "message"),
     [
         (lambda: Convex(gap=0), ValueError, "`gap`.*positive"),
-        (lambda: Convex(gap="1"), TypeError, "`gap`.*positive number"),
+        (lambda: Convex(gap="1"), TypeError, "`gap`.*positive number"),  # pyright: ignore
         (lambda: Convex(max_nodes=-1), ValueError, "`max_nodes`.*at least 0"),
         (lambda: Convex(np.inf, 10), ValueError, "`max_nodes` must be left out for an inf"),
         (lambda: Exact(gap=np.inf), ValueError, "`max_nodes` must be left out for an inf"),
         (lambda: Alternating(0), ValueError, "`n_starts`.*at least 1"),
-        (lambda: Alternating(rounds=2.0), TypeError, "`rounds`.*integer"),
+        (lambda: Alternating(rounds=2.0), TypeError, "`rounds`.*integer"),  # pyright: ignore
         (lambda: Alternating(tol=-1), ValueError, "`tol`.*positive"),
         (lambda: Ascent(n_starts=0), ValueError, "`n_starts`.*at least 1"),
         (lambda: Ascent(max_evaluations=0), ValueError, "`max_evaluations`.*at least 1"),

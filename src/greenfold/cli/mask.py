@@ -8,12 +8,11 @@ from . import options, show
 from .options import Answer, Labelled, arg, command, group, opt, pick
 
 if TYPE_CHECKING:
-    from ..devices.device import Device
-
-if TYPE_CHECKING:
     import numpy as np
 
     from ..analysis.masks import MaskStudy
+    from ..devices.device import Device
+    from ..devices.masks import Mask
     from ..devices.response import MeasuredResponse
     from ..stimuli.samples import SampleStimuli
 
@@ -54,6 +53,16 @@ class Recorded:
         return found
 
 
+def _mask(text: str) -> "Mask | str":
+    """Return a mask, or 'free' for any entries."""
+    from ..devices.masks import Mask
+
+    return text if text == "free" else Mask.of(text)
+
+
+_KINDS = "sign, nonnegative, levels=…, box=LOW,HIGH, at-most=K or free"
+
+
 @group("Mask")
 class Hardware:
     """Constraints of the device.
@@ -67,7 +76,7 @@ class Hardware:
         scaling.
     """
 
-    mask: str = opt("sign")
+    mask: Any = opt("sign", read=options.Reader.of(_mask, "KIND", _KINDS))
     noise: float = opt(0.0, "Device", min=0, sets="readout_noise")
     input_noise: float = opt(0.0, "Device", min=0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -54,6 +56,7 @@ def test_ranges_are_solved_as_by_a_general_solver(mask, low, high, rng):
     def negative(u):
         return -float(margins(network, stimuli, u[None])[0])
 
+    of_unit_norm: Any = {"type": "eq", "fun": lambda u: u @ u - 1}
     truth = -np.inf
     for _ in range(2):
         start = into_box(rng.standard_normal(n), low, high)
@@ -62,7 +65,7 @@ def test_ranges_are_solved_as_by_a_general_solver(mask, low, high, rng):
             start,
             method="SLSQP",
             bounds=[(low, high)] * n,
-            constraints={"type": "eq", "fun": lambda u: u @ u - 1},
+            constraints=of_unit_norm,
             options={"ftol": 1e-12, "maxiter": 60},
         )
         if abs(found.x @ found.x - 1) < 1e-6:

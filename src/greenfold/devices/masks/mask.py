@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..._base import checks as check
+from ..._base.messages import ArgumentError
 from ...math.margins import SoftMargin
 
 #: Relative distance to the bound at which to stop.
@@ -123,13 +124,13 @@ class Mask(ABC):
         name, given, numbers = mask.partition("=")
         kind = Mask._named.get(name)
         if kind is None or bool(given) != bool(kind.usage):
-            raise ValueError(f"`mask` must {wanted}; got {mask!r}.")
+            raise ArgumentError("mask", wanted, repr(mask))
         try:
             if not given:
                 return kind()
             return kind.from_numbers(*(float(one) for one in numbers.split(",")))
         except (TypeError, ValueError):
-            raise ValueError(f"`mask` must {wanted}; got {mask!r}.") from None
+            raise ArgumentError("mask", wanted, repr(mask)) from None
 
     @classmethod
     def from_numbers(cls, *numbers: float) -> Mask:
