@@ -125,7 +125,7 @@ def _linear() -> list[Row]:
     whole = SampleStimuli(values, y[:N_COMPARED])
     apart = max(
         float(np.abs(a - b).max() / np.abs(b).max())
-        for a, b in ((part.mu, whole.mu), (part.psi, whole.psi))
+        for a, b in ((part.mu, whole.mu), (np.asarray(part.psi), np.asarray(whole.psi)))
     )
     largest = max(peaks.values()) / MIB
     same = set(peaks) == before
