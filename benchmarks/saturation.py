@@ -84,7 +84,9 @@ def integrate_on(device: str | None) -> None:
 
 
 def _solve(item: tuple[str, float, int], n_starts: int) -> dict[str, Any]:
-    return plain(compared(replace(FULL, true_starts=n_starts), item))
+    found = plain(compared(replace(FULL, true_starts=n_starts), item))
+    assert isinstance(found, dict)
+    return found
 
 
 def record(
