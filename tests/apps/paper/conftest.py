@@ -12,6 +12,7 @@ import json
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,12 +39,12 @@ def heartbeats(data_dir):
     return ecg5000_paper(data_dir)
 
 
-def compute(module, parameters, folder, heartbeats=None, data_dir=None):
+def compute(module, parameters, folder, heartbeats=None, data_dir=None) -> Any:
     """Numbers of a figure, which must also be drawable and describable."""
     from greenfold.apps.paper.figures import FigureRun, style
 
     run = FigureRun(module.__name__, parameters, folder, 1, heartbeats, data_dir)
-    numbers = plain(module.compute(run))
+    numbers: Any = plain(module.compute(run))
     with style():
         module.draw(numbers, parameters)
     assert all(isinstance(line, str) for line in module.summary(numbers, parameters))

@@ -1,6 +1,8 @@
 """Beyond the paper: certificates, readout noise, and the true network."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +115,7 @@ def test_readout_noise_at_full_size(item, heartbeats):
     assert_as_recorded(found, record("beyond")["noise"][NOISY.index(item)])
 
 
-def _with_either_sign(item, monkeypatch):
+def _with_either_sign(item, monkeypatch) -> Iterator[Any]:
     """One true network, then the same with the other sign of the linear optimum.
 
     A linear network does not tell (u, v) from (−u, −v), so that rounding decides which of

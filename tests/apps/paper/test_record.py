@@ -4,6 +4,7 @@ import copy
 import importlib
 import json
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def test_recorded_in_full_with_todays_parameters(name):
     module = importlib.import_module(f"greenfold.apps.paper.{name}")
     record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     assert not record["quick"]
-    today = plain(asdict(module.FULL))
+    today: Any = plain(asdict(module.FULL))
     # A parameter that is new since has the value that was fixed before.
     assert record["parameters"] == {key: today[key] for key in record["parameters"]}
 

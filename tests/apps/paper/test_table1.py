@@ -96,7 +96,7 @@ _CLOSED = {"gap": {"abs": 1e-9}}
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", some_of(range(table1.FULL.n_networks), 0, 10, 19))
 def test_one_network_of_table1_at_full_size(seed, heartbeats, data_dir):
-    origins = plain(table1.archive_means(data_dir))
+    origins: Any = plain(table1.archive_means(data_dir))
     found = table1.one_network(table1.FULL, heartbeats, origins, seed)
     assert_as_recorded(found, record("table1")["networks"][seed], _COUNTS | _CLOSED)
 

@@ -14,6 +14,7 @@ either re-optimised or held fixed.
 
 import importlib.util
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,9 @@ def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
-    options = {"trajectories": True, "rtol": 1e-8, "resolution": p.nest_resolution}
-    path = simulate(p.network(p.network_seed), pulse, u, p.dt / p.fine, kind, **options)[0]
+    run = partial(simulate, p.network(p.network_seed), pulse, u, p.dt / p.fine, kind)
+    run = partial(run, trajectories=True)
+    path = run(resolution=p.nest_resolution)[0] if kind == "nest" else run(rtol=1e-8)[0]
     return [_first_margin(p, path[j :: -p.fine]) for j in range(len(path))]
 
 
