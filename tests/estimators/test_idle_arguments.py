@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn import base
 from sklearn.model_selection import GridSearchCV
 
 from greenfold import Gain, Reservoir, ReservoirClassifier, ReservoirRegressor
@@ -103,9 +103,9 @@ def other(name: str, settings: dict[str, Any]) -> Any:
     return OTHER[name]
 
 
-WALK = [
-    pytest.param(kind, settings, name, idle, id=f"{kind.__name__}-{row}-{name}")
-    for row, (kind, settings, idle) in enumerate(TABLE)
+WALK: list[tuple[Any, dict[str, Any], str, set[str]]] = [
+    (kind, settings, name, idle)
+    for kind, settings, idle in TABLE
     for name in inspect.signature(kind).parameters
     if name not in settings
 ]
@@ -138,8 +138,8 @@ def fitted(made: Any) -> np.ndarray:
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], [6, 8, 10])
     X = rng.standard_normal((24, 8)) + np.cos(np.arange(8) * (1 + y[:, None]))
-    fit = made.set_params(random_state=0).fit(X, y)
-    found = [fit.transform(X) if isinstance(fit, ReservoirFeatures) else fit.predict(X)]
+    fit: Any = made.set_params(random_state=0).fit(X, y)
+    found = [fit.predict(X) if hasattr(fit, "predict") else fit.transform(X)]
     if hasattr(fit, "predict_proba"):
         found += [fit.decision_function(X), fit.predict_proba(X)]
     if isinstance(fit, ReservoirClassifier):
@@ -151,7 +151,7 @@ def fitted(made: Any) -> np.ndarray:
 #: The first settings beside which each parameter is accepted.
 ACCEPTED = {
     (kind, name): settings
-    for kind, settings, name, idle in reversed([one.values for one in WALK])
+    for kind, settings, name, idle in reversed(WALK)
     if name not in idle | WITHOUT_NUMBERS and "order" not in (name, *settings)
 }
 
@@ -173,6 +173,9 @@ def test_alpha_of_zero_leaves_nothing_to_expand():
         ReservoirClassifier(order=2, alpha=0.0)._check_parameters()
 
 
+clone: Any = base.clone
+
+
 def test_tools_of_scikit_learn_may_set_and_clone_parameters(rng):
     X, y = rng.standard_normal((12, 9)), np.arange(12) % 2
     made = clone(ReservoirClassifier(n_neurons=6, eta=3.0)).set_params(random_state=1)
@@ -180,12 +183,9 @@ def test_tools_of_scikit_learn_may_set_and_clone_parameters(rng):
     made = clone(made.set_params(n_neurons=100, g=0.9, reservoir=LINEAR)).fit(X, y)
     assert made.reservoir_.n_neurons == len(WEIGHTS)
     grids = [{"order": [0]}, {"order": [1], "alpha": [1e-4, 1e-3]}]
-    search = GridSearchCV(
-        ReservoirClassifier(n_neurons=4, eta=3.0, input_projection="random"),
-        grids,
-        cv=2,
-        error_score="raise",
-    )
+    small = ReservoirClassifier(n_neurons=4, eta=3.0, input_projection="random")
+    how: Any = {"cv": 2, "error_score": "raise"}
+    search = GridSearchCV(small, grids, **how)
     assert search.fit(X, y).best_params_["order"] in (0, 1)
 
 

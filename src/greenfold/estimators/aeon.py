@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 try:
     from aeon.classification.base import BaseClassifier
@@ -19,7 +20,9 @@ except ImportError as error:
         "pip install greenfold[aeon]"
     ) from error
 
+from .base import SeriesEstimator, SeriesLike
 from .margin import ReservoirClassifier
+from .parameters import RandomState
 from .pooled import PooledReservoirClassifier, PooledReservoirRegressor, ReservoirFeatures
 from .sequences import ReservoirForecaster
 
@@ -52,7 +55,9 @@ class Adapter:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
-    def __init_subclass__(cls, wraps: Any, fitted: str, **rest: Any) -> None:
+    def __init_subclass__(
+        cls, wraps: type[SeriesEstimator], fitted: str, **rest: Any
+    ) -> None:
         super().__init_subclass__(**rest)
         cls._wraps, cls._fitted = wraps, fitted
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -71,19 +76,19 @@ class Adapter:
         __init__.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
         cls.__init__ = __init__
 
-    def _fit(self: Any, X: Any, y: Any = None) -> Any:
+    def _fit(self: Any, X: SeriesLike, y: ArrayLike | None = None) -> Any:
         self._n_jobs = check_n_jobs(self.n_jobs)
         given = {**self.get_params(deep=False), "n_jobs": self._n_jobs}
         setattr(self, self._fitted, self._wraps(**given).fit(X, y))
         return self
 
-    def _predict(self, X: Any) -> np.ndarray:
+    def _predict(self, X: SeriesLike) -> np.ndarray:
         return getattr(self, self._fitted).predict(X)
 
-    def _predict_proba(self, X: Any) -> np.ndarray:
+    def _predict_proba(self, X: SeriesLike) -> np.ndarray:
         return getattr(self, self._fitted).predict_proba(X)
 
-    def _transform(self, X: Any, y: Any = None) -> Any:
+    def _transform(self, X: SeriesLike, y: ArrayLike | None = None) -> Any:
         return getattr(self, self._fitted).transform(X)
 
     @classmethod
@@ -191,7 +196,7 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
         input_weights: str = "solved",
         max_iter: int = 100,
         search: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_neurons = n_neurons
         self.input_weights = input_weights
@@ -200,17 +205,22 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
         self.random_state = random_state
         super().__init__(horizon=horizon, axis=1)
 
-    def _fit(self, y: np.ndarray, exog: Any = None) -> Any:
+    def _fit(self, y: np.ndarray, exog: object = None) -> Any:
         given = self.get_params(deep=False)
         del given["horizon"]
         self.forecaster_ = ReservoirForecaster(**given).fit(y[0])
         return self
 
-    def _predict(self, y: np.ndarray, exog: Any = None) -> Any:
+    def _predict(self, y: np.ndarray, exog: object = None) -> Any:
         return float(self.forecaster_.forecast(self.horizon, context=y[0])[-1])
 
     def iterative_forecast(
-        self, y: Any, prediction_horizon: int, exog: Any = None, *, future_exog: Any = None
+        self,
+        y: np.ndarray,
+        prediction_horizon: int,
+        exog: object = None,
+        *,
+        future_exog: object = None,
     ) -> np.ndarray:
         """Fit once and return a closed-loop forecast (prediction_horizon,)."""
         if exog is not None or future_exog is not None:

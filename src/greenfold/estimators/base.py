@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +20,7 @@ from .._base.codec import Arrays, Field, Saved, Stored
 from .._base.threads import LARGE
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
-from ..stimuli.chunks import by_chunks
+from ..stimuli.chunks import Sliced, by_chunks
 from .parameters import (
     COUNT,
     NONE,
@@ -30,6 +30,7 @@ from .parameters import (
     RESERVOIR,
     VERBOSE,
     Checked,
+    ClassWeight,
     Idle,
     RandomState,
     Rules,
@@ -37,6 +38,8 @@ from .parameters import (
     one_of,
 )
 
+#: Series in memory or in chunks, as users pass them.
+SeriesLike: TypeAlias = ArrayLike | Sliced
 #: For at most this many values in a product of series, BLAS uses one thread anyway.
 _TINY = 2**13
 
@@ -45,6 +48,7 @@ class SeriesEstimator(Checked):
     """A base class for estimators of time series."""
 
     n_features_in_: int
+    feature_names_in_: np.ndarray
     n_channels_in_: int
     #: Whether this estimator was fitted on series of unequal length, and whether its class
     #: accepts them after any fit.
@@ -60,7 +64,7 @@ class SeriesEstimator(Checked):
 class SeriesClassifier(ClassifierMixin, SeriesEstimator):
     """A classifier with decision values: one for ``classes_[1]``, or one per class."""
 
-    class_weight: dict[Any, float] | str | None
+    class_weight: ClassWeight
     classes_: np.ndarray
     decision_function: Callable[[Any], np.ndarray]
 
@@ -73,7 +77,7 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
         return codes
 
     @by_chunks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: SeriesLike) -> np.ndarray:
         """Return the predicted class labels (n_cases,)."""
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
@@ -108,12 +112,16 @@ class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
     _flat: bool
     predict: Callable[[Any], np.ndarray]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Return R² of the predictions for ``X`` against ``y``; 1 is best."""
         return r_squared(np.asarray(y), self.predict(X), sample_weight)
 
 
-def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> float:
+def r_squared(
+    truth: np.ndarray, predicted: np.ndarray, weights: ArrayLike | None = None
+) -> float:
     """Return the mean R² over the targets, in units whose squares do not overflow."""
     truth = check.host_array(truth, "y", ndim=(1, 2))
     unit = exponent(truth, 0)
@@ -207,15 +215,15 @@ class NetworkEstimator(SeriesEstimator):
         return u / np.linalg.norm(u)
 
 
-def rows_to_fit(self: Any) -> int:
+def rows_to_fit(self: NetworkEstimator) -> int:
     """Return the number of rows of the network of an estimator, given or drawn."""
     given = self.reservoir
     if given is None:
         return self.n_neurons
-    return given.n_neurons if hasattr(given, "n_neurons") else len(given)
+    return given.n_neurons if isinstance(given, Reservoir) else np.shape(given)[0]
 
 
-def rows_to_read(self: Any, X: Any) -> int:
+def rows_to_read(self: NetworkEstimator, X: np.ndarray) -> int:
     """Return the number of rows for reading series; limiting BLAS is slower for few."""
     return LARGE if X.size <= _TINY else rows_to_fit(self)
 
@@ -228,7 +236,7 @@ class Unset(codec.Maybe):
 
 
 def describe_fitted(
-    cls: Any, finish: Callable[[Any], None], /, **attributes: Field
+    cls: type[Checked], finish: Callable[[Any], None], /, **attributes: Field
 ) -> None:
     """Describe the attributes to save of a fitted estimator, besides the common ones.
 
@@ -236,7 +244,7 @@ def describe_fitted(
     from them.
     """
 
-    def take(estimator: Any) -> dict[str, Any]:
+    def take(estimator: BaseEstimator) -> dict[str, Any]:
         check_is_fitted(estimator)
         taken = {name: getattr(estimator, name, None) for name in attributes}
         return {**taken, "parameters": estimator.get_params(deep=False)}

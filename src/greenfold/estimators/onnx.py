@@ -6,17 +6,21 @@ support only the operators and functions that predictions use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partialmethod
 from pathlib import Path
-from typing import Any
+from types import EllipsisType, ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
 from .._base.files import replacing
+from .base import SeriesEstimator
 
 __all__ = ["decide", "export", "new_graph"]
 
@@ -50,6 +54,10 @@ _OPERATORS: dict[Any, str] = {
 _LABELS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
 
 
+#: A part of an index.
+Key: TypeAlias = slice | int | EllipsisType | None
+
+
 class Traced(NDArrayOperatorsMixin):
     """An array in a graph; values known at build time stay NumPy arrays.
 
@@ -65,13 +73,13 @@ class Traced(NDArrayOperatorsMixin):
     def __array_namespace__(self, api_version: str | None = None) -> Graph:
         return self.graph
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> Traced:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Operand) -> Traced:
         return self.graph.apply(ufunc, _OPERATORS[ufunc], inputs)
 
-    def __getitem__(self, key: Any) -> Traced:
+    def __getitem__(self, key: Key | tuple[Key, ...]) -> Traced:
         """Index by slices of step one, integers, None and one ellipsis."""
         # An integer is a slice of one, whose axis is dropped at the end.
-        axes = [
+        axes: list[Any] = [
             slice(k, k + 1 or None) if isinstance(k, int) else k
             for k in (key if isinstance(key, tuple) else (key,))
             if k is not None
@@ -95,13 +103,17 @@ class Traced(NDArrayOperatorsMixin):
         return self.graph.reshape(found, [n or -1 for n in shape])
 
 
+#: An input of an operation: an array in the graph, or values known at build time.
+Operand: TypeAlias = Traced | np.ndarray | float
+
+
 class Graph:
     """A graph under construction, which is also the array namespace of its arrays."""
 
     __name__ = "greenfold.estimators.onnx"
     float32, float64, bool = np.dtype("float32"), np.dtype("float64"), np.dtype("bool")
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: ModuleType) -> None:
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -127,7 +139,7 @@ class Graph:
         self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
         self.outputs.append(self._value(name, value.array))
 
-    def _name(self, value: Any) -> str:
+    def _name(self, value: Operand) -> str:
         """Return the name of a value; equal constants share a name."""
         if isinstance(value, Traced):
             return value.name
@@ -139,7 +151,7 @@ class Graph:
         return self.names[key]
 
     def node(
-        self, operator: str, *inputs: Any, result: np.ndarray, **attributes: Any
+        self, operator: str, *inputs: Operand, result: np.ndarray, **attributes: object
     ) -> Traced:
         """Add an operation; ``result`` gives the shape and type of its output."""
         name, names = f"n{len(self.nodes)}", [self._name(one) for one in inputs]
@@ -147,7 +159,12 @@ class Graph:
         return Traced(self, result, name)
 
     def apply(
-        self, function: Any, operator: str, inputs: Any, *more: Any, **attributes: Any
+        self,
+        function: Callable[..., Any],
+        operator: str,
+        inputs: Sequence[Operand],
+        *more: Operand,
+        **attributes: object,
     ) -> Any:
         """Apply a function to arrays and numbers; record the operator that computes it.
 
@@ -161,7 +178,7 @@ class Graph:
         result = function(*(getattr(one, "array", one) for one in given))
         return self.node(operator, *given, *more, result=result, **attributes)
 
-    def cast(self, x: Traced, dtype: Any) -> Traced:
+    def cast(self, x: Traced, dtype: DTypeLike) -> Traced:
         """Cast ``x`` to another type."""
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
@@ -187,16 +204,16 @@ class Graph:
     maximum, minimum, sqrt, abs, log = np.maximum, np.minimum, np.sqrt, np.abs, np.log
     exp, tanh = np.exp, np.tanh
 
-    def asarray(self, value: Any, device: Any = None) -> np.ndarray:
+    def asarray(self, value: ArrayLike, device: object = None) -> np.ndarray:
         return np.asarray(value)
 
-    def arange(self, n: int, *, dtype: Any, device: Any = None) -> np.ndarray:
+    def arange(self, n: int, *, dtype: DTypeLike, device: object = None) -> np.ndarray:
         return np.arange(n, dtype=dtype)
 
-    def astype(self, x: Any, dtype: Any, copy: Any = True) -> Traced:
+    def astype(self, x: Traced, dtype: DTypeLike, copy: bool = True) -> Traced:
         return x if x.dtype == dtype else self.cast(x, dtype)
 
-    def reshape(self, x: Any, shape: Any) -> Any:
+    def reshape(self, x: Traced, shape: Sequence[int]) -> Any:
         target = np.array(shape)
         return self.apply(lambda a: a.reshape(shape), "Reshape", [x], target)
 
@@ -214,7 +231,7 @@ class Graph:
         return self.concat([widen(one) for one in arrays], axis)
 
     def _reduce(
-        self, operator: str, x: Traced, *, axis: int, keepdims: Any = False
+        self, operator: str, x: Traced, *, axis: int, keepdims: bool = False
     ) -> Traced:
         return self.apply(
             lambda a: a.sum(axis, a.dtype, keepdims=keepdims),
@@ -229,7 +246,7 @@ class Graph:
     max = partialmethod(_reduce, "ReduceMax")
     min = partialmethod(_reduce, "ReduceMin")
 
-    def where(self, condition: Any, a: Any, b: Any) -> Traced:
+    def where(self, condition: Operand, a: Operand, b: Operand) -> Traced:
         return self.apply(np.where, "Where", [condition, a, b])
 
     def full_like(self, x: Traced, value: float) -> np.ndarray:
@@ -251,7 +268,7 @@ class Graph:
 
 
 def export(
-    estimator: Any,
+    estimator: SeriesEstimator,
     path: str | Path | None,
     dtype: str,
     compute: Callable[[Graph, Traced], None],
@@ -268,7 +285,7 @@ def export(
     return graph.write(path)
 
 
-def new_graph(estimator: Any, dtype: str) -> Graph:
+def new_graph(estimator: BaseEstimator, dtype: str) -> Graph:
     """Return an empty graph for a fitted estimator."""
     with check.needs("to_onnx", "onnx"):
         import onnx

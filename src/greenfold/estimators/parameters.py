@@ -16,6 +16,8 @@ from .._base.messages import ArgumentTypeError
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Network, Reservoir
 
+#: Weights of the classes, by their labels.
+ClassWeight: TypeAlias = dict[Any, float] | str | None
 RandomState: TypeAlias = np.random.RandomState | int | None
 
 
@@ -73,7 +75,7 @@ def whole(low: int | None, high: int | None = None) -> Rule:
     )
 
 
-def _is_number(value: Any, kind: type) -> bool:
+def _is_number(value: object, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -124,7 +126,7 @@ RANDOM_STATE = (
 VERBOSE = (FLAG, whole(0))
 
 
-def _other_networks(value: Any) -> str:
+def _other_networks(value: object) -> str:
     """Return where a network goes that an estimator does not take."""
     if isinstance(value, EchoStateNetwork):
         return " greenfold.SequenceRegressor, ReservoirForecaster and optimize accept it."

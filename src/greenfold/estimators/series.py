@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import array_api_compat as compat
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._base import checks as check
 from .._base.arrays import (
+    Array,
     batches,
     content_hashes,
     in_chunks,
@@ -29,7 +31,7 @@ from .._base.arrays import (
 )
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
-from .base import moderate
+from .base import SeriesEstimator, SeriesLike, moderate
 
 # scikit-learn's type stubs know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
@@ -48,7 +50,9 @@ _SQUARES = (1e-140, 1e140)
 Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) -> Any:
+def read_values(
+    estimator: SeriesEstimator, X: SeriesLike, *, fitting: bool, gaps: bool = False
+) -> Any:
     """Check ``X``, an array or a list of series of any length, and return its values.
 
     When fitting, set the attributes ``n_features_in_``, ``n_channels_in_`` and
@@ -69,7 +73,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         return _read_list(estimator, X, fitting, options, gaps)
     if is_array(X) and not isinstance(X, np.ndarray):
         if gaps:
-            return _read_foreign(estimator, X, fitting)
+            return _read_foreign(estimator, cast("Array", X), fitting)
         X = to_host(X)
     if getattr(X, "ndim", 2) > 3:
         wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
@@ -83,7 +87,10 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
 
 
 def _read_finite(
-    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+    estimator: SeriesEstimator,
+    X: SeriesLike,
+    fitting: bool,
+    options: dict[str, Any],
 ) -> np.ndarray:
     """Return `_read_array`, but refuse NaN with a clearer message than scikit-learn's."""
     try:
@@ -97,7 +104,10 @@ def _read_finite(
 
 
 def _read_array(
-    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+    estimator: SeriesEstimator,
+    X: SeriesLike,
+    fitting: bool,
+    options: dict[str, Any],
 ) -> np.ndarray:
     """Return series of equal length on the host, (n_cases, n_channels, n_steps)."""
     named = {"estimator": estimator, "input_name": "X", **options}
@@ -115,14 +125,14 @@ def _read_array(
     if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
         return _check_array(X, **named)[:, None, :]
     if not fitting and getattr(X, "ndim", 0) == 2 and not hasattr(X, "columns"):
-        match_shape(estimator, 1, X.shape[1], fitting)
+        match_shape(estimator, 1, list(np.shape(X))[1], fitting)
     table = _validate_data(estimator, X, reset=fitting, **options)
     if fitting:
         estimator.n_channels_in_, estimator._any_length = 1, False
     return table[:, None, :]
 
 
-def _is_other_length(estimator: Any, X: Any) -> bool:
+def _is_other_length(estimator: SeriesEstimator, X: SeriesLike) -> bool:
     """Return whether a table holds series of another length that the estimator accepts.
 
     A table with named columns must have the columns of the fit.
@@ -131,14 +141,14 @@ def _is_other_length(estimator: Any, X: Any) -> bool:
     return len(shape) == 2 and not hasattr(X, "columns") and _takes(estimator, shape[1])
 
 
-def _takes(estimator: Any, n_steps: int) -> bool:
+def _takes(estimator: SeriesEstimator, n_steps: int) -> bool:
     """Return whether the estimator pools over time scales that suit this length."""
     n, far = estimator.n_features_in_, _OTHER_LENGTHS
     near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
     return estimator._takes_any_length and near
 
 
-def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
+def _check_finite(estimator: SeriesEstimator, wrong: np.ndarray, what: str) -> None:
     """Raise an error if any series is ``wrong``, and name the first."""
     if wrong.any():
         where = f"in the series at index {int(np.argmax(wrong))}"
@@ -158,7 +168,7 @@ def _check_sizes(cube: np.ndarray) -> None:
         raise ValueError(f"X holds {value}, {hides}; impute it or drop that series.")
 
 
-def _holds_series(X: Any) -> bool:
+def _holds_series(X: object) -> TypeGuard[Sequence[ArrayLike]]:
     """Return whether ``X`` is a list whose entries must be read one by one."""
     if not isinstance(X, list | tuple) or not X:
         return False
@@ -175,7 +185,11 @@ def _holds_series(X: Any) -> bool:
 
 
 def _read_list(
-    estimator: Any, X: Any, fitting: bool, options: dict[str, Any], gaps: bool
+    estimator: SeriesEstimator,
+    X: Sequence[ArrayLike],
+    fitting: bool,
+    options: dict[str, Any],
+    gaps: bool,
 ) -> list[np.ndarray]:
     found = []
     for index, entry in enumerate(X):
@@ -203,7 +217,7 @@ def _read_list(
     return found
 
 
-def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
+def _read_foreign(estimator: SeriesEstimator, X: Array, fitting: bool) -> Any:
     """Read an array of PyTorch, CuPy, …, and leave it on its device."""
     xp = namespace(X)
     wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps) without empty axes"
@@ -220,7 +234,9 @@ def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
     return cube
 
 
-def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) -> None:
+def match_shape(
+    estimator: SeriesEstimator, n_channels: int, n_steps: int, fitting: bool
+) -> None:
     """Set the numbers of channels and steps, or compare them with those of the fit."""
     if fitting:
         # Otherwise `reset` keeps the names of an earlier table.
@@ -243,14 +259,15 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     raise ValueError(f"{problem}; {cure}.")
 
 
-def read_aligned(estimator: Any, X: Any, *, fitting: bool) -> Series:
+def read_aligned(estimator: SeriesEstimator, X: SeriesLike, *, fitting: bool) -> Series:
     """Return finite series aligned at their ends; parameters are as in `read_values`.
 
     Steps more than ``n_features_in_`` before the end are dropped. If the array is on a GPU,
     networks run there.
     """
     if on_gpu(X):
-        return replace(read_aligned(estimator, to_host(X), fitting=fitting), place=X[:0])
+        found = read_aligned(estimator, to_host(X), fitting=fitting)
+        return replace(found, place=cast("Array", X)[:0])
     found = read_values(estimator, X, fitting=fitting)
     n_steps = estimator.n_features_in_
     if not isinstance(found, list) and found.shape[2] == n_steps:
@@ -265,7 +282,12 @@ def read_aligned(estimator: Any, X: Any, *, fitting: bool) -> Series:
 
 
 def read_labelled(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, fitting: bool
+    estimator: SeriesEstimator,
+    X: SeriesLike,
+    y: object,
+    sample_weight: ArrayLike | None,
+    *,
+    fitting: bool,
 ) -> tuple[Series, np.ndarray, np.ndarray]:
     """Return series as in `read_aligned`, with their class labels and weights.
 
@@ -280,7 +302,7 @@ def read_labelled(
     return found[used], labels[used], weights[used]
 
 
-def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
+def read_weights(sample_weight: ArrayLike | None, n_cases: int) -> np.ndarray:
     """Return weights (n_cases,), non-negative and not all zero; for None, ones."""
     if sample_weight is None:
         return np.ones(n_cases)
@@ -296,7 +318,7 @@ def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
     return moderate(weights)
 
 
-def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
+def read_labels(estimator: SeriesEstimator, y: object, n_cases: int) -> np.ndarray:
     """Return class labels (n_cases,) of any type."""
     labels = validation.column_or_1d(_brought(estimator, y), warn=True)
     _check_array(labels, ensure_2d=False, dtype=None, input_name="y")
@@ -304,7 +326,7 @@ def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
     return _match_cases(labels, n_cases)
 
 
-def read_targets(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
+def read_targets(estimator: SeriesEstimator, y: object, n_cases: int) -> np.ndarray:
     """Return targets (n_cases,) or (n_cases, n_targets) of at least two series."""
     targets = _check_array(
         _brought(estimator, y),
@@ -322,7 +344,7 @@ def read_targets(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
     return _match_cases(targets, n_cases)
 
 
-def _brought(estimator: Any, y: Any) -> Any:
+def _brought(estimator: SeriesEstimator, y: object) -> Any:
     """Return ``y`` on the host."""
     name = type(estimator).__name__
     check.require(
@@ -474,7 +496,9 @@ def _joined_sums(one: Sums, other: Sums) -> Sums:
     return steps + count, mean + change * count / total, square
 
 
-def read_by_length(estimator: Any, X: Any, *, fitting: bool, most: int) -> SeriesByLength:
+def read_by_length(
+    estimator: SeriesEstimator, X: SeriesLike, *, fitting: bool, most: int
+) -> SeriesByLength:
     """Return series that may have gaps.
 
     Series in chunks are brought into memory, unless there are more than ``most``.
@@ -577,7 +601,7 @@ class _ChunkedSeries(SeriesByLength):
         return self.chunks.join(self.chunks.rows(chosen, self._parts), np.concatenate)
 
 
-def _checked(X: Any, first: int) -> np.ndarray:
+def _checked(X: object, first: int) -> np.ndarray:
     """Return a chunk on the host in floating point; values must be finite or missing."""
     host = check.unmasked(to_host(X), "X", np.nan)
     wanted, got = "hold real numbers of fixed width", f"dtype {host.dtype}"

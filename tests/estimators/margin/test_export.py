@@ -28,14 +28,10 @@ def problem(n_classes: int, n_channels: int, any_length: bool, order: int):
         series = [one[:, start:] for one, start in zip(cube, starts, strict=True)]
         for row, start in zip(table, starts, strict=True):
             row[:, :start] = np.nan
+    # How u was found does not matter here, and drawing it is quick.
+    given: dict[str, Any] = {"order": 1, "alpha": 0.001} if order else {}
     fitted = ReservoirClassifier(
-        # How u was found does not matter here, and drawing it is quick.
-        input_projection="random",
-        n_neurons=6,
-        order=order,
-        **({"alpha": 0.001} if order else {}),
-        eta=10.0,
-        random_state=0,
+        input_projection="random", n_neurons=6, eta=10.0, random_state=0, **given
     ).fit(series, y)
     return fitted, series, table if n_channels > 1 else table[:, 0]
 

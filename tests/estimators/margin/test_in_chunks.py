@@ -137,6 +137,7 @@ def test_a_file_is_read_chunk_by_chunk(beats, tmp_path, monkeypatch):
     monkeypatch.setattr(sliced, "_CHUNK_BYTES", 11 * 12 * 8)
     np.save(tmp_path / "X.npy", X)
     series, labels = open_series(tmp_path / "X.npy", labels=y)
+    assert labels is not None
     found, whole = classifier().fit(series, labels), classifier().fit(X, y)
     assert found.eta_ == whole.eta_
     assert found.u_ == pytest.approx(whole.u_, abs=PROJECTION)
@@ -152,7 +153,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats):
     with pytest.raises(ValueError, match=r"numbers of samples: \[90, 89\]"):
         model.fit(chunks, y[:-1])
     with pytest.raises(ValueError, match="requires y to be passed"):
-        model.fit(chunks, None)
+        model.fit(chunks, None)  # pyright: ignore[reportArgumentType]
     with pytest.raises(
         ValueError, match="sample_weight cannot be used with series in chunks"
     ):

@@ -435,7 +435,7 @@ def test_labels_that_can_not_be(three):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PooledReservoirClassifier(**SMALL).fit(X, np.arange(59) % 2)
     with pytest.raises(ValueError, match="requires y"):
-        PooledReservoirClassifier(**SMALL).fit(X, None)
+        PooledReservoirClassifier(**SMALL).fit(X, None)  # pyright: ignore[reportArgumentType]
 
 
 # Description

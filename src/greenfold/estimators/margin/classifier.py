@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_consistent_length, check_random_state
@@ -64,6 +65,7 @@ from ..base import (
     ClassLabels,
     NetworkEstimator,
     SeriesClassifier,
+    SeriesLike,
     Unset,
     class_weights,
     describe_fitted,
@@ -76,7 +78,9 @@ from ..parameters import (
     N_JOBS,
     NONE,
     POSITIVE,
+    ClassWeight,
     Idle,
+    RandomState,
     Rules,
     array,
     one_of,
@@ -437,22 +441,22 @@ class ReservoirClassifier(
     def __init__(
         self,
         *,
-        input_projection: Any = "solved",
+        input_projection: str | ArrayLike = "solved",
         order: int | str = 0,
         alpha: float = 0.05,
         n_neurons: int = 100,
         g: float = 0.9,
         tau: float | str = 0.25,
         duration: float = 10.0,
-        reservoir: Any = None,
+        reservoir: Reservoir | ArrayLike | None = None,
         eta: float | str = "cv",
         input_scaling: float | None = 1.0,
         threshold: str = "trained",
-        readout: Any = "end",
+        readout: str | float | ArrayLike = "end",
         readout_noise: float = 0.0,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         certify: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -496,14 +500,16 @@ class ReservoirClassifier(
             wanted += "input projection can be solved only in the linear network"
             self._refuse("input_projection", wanted)
         wish, last = self.readout, self.duration * (1 + 1e-12)
-        if not isinstance(wish, str) and np.ndim(wish) == 0 and wish > last:
+        if not isinstance(wish, str) and np.ndim(wish) == 0 and np.asarray(wish) > last:
             self._refuse("readout", f"a time in (0, {self.duration:g}]")
 
     # Fitting
 
     @with_few_threads(rows_to_fit)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
+    def fit(
+        self, X: SeriesLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> ReservoirClassifier:
         """Fit the classifier: solve for the input projections and readouts.
 
         Parameters
@@ -540,7 +546,11 @@ class ReservoirClassifier(
     @with_few_threads(rows_to_fit)
     @watched
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: SeriesLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> ReservoirClassifier:
         """Add a batch of a stream and solve again (linear order).
 
@@ -620,7 +630,7 @@ class ReservoirClassifier(
         rows, origin = (one.reshape(len(heads), -1) for one in _linear_rows(heads))
         self._settle(heads, stream.clouds(rows, origin.sum(1), per_class))
 
-    def _fit_chunks(self, X: Any, y: Any) -> None:
+    def _fit_chunks(self, X: object, y: ArrayLike) -> None:
         """Fit series that are not in memory, from sums computed where they are stored."""
         chunks: Any = chunks_of(X)
         y, shape = read_labels(self, y, chunks.shape[0]), chunks.shape[1:]
@@ -754,14 +764,14 @@ class ReservoirClassifier(
             return Dynamics(reservoir, tol=_STATE_ERROR, **given)
         return unfold(reservoir, order=int(self.order), **given)
 
-    def _readout(self, n_steps: int) -> Any:
+    def _readout(self, n_steps: int) -> float | np.ndarray | None:
         """Return the readout in the form that `unfold` expects."""
         wish = self.readout
         if isinstance(wish, str):
             return None if wish == "end" else np.full(n_steps, 1 / n_steps)
-        if np.ndim(wish) == 0:
-            return float(wish)
         weights = np.asarray(wish, dtype=np.float64)
+        if weights.ndim == 0:
+            return float(weights)
         if weights.shape != (n_steps,) or not weights.any():
             self._refuse("readout", f"{n_steps} weights, one per step, not all zero")
         return weights
@@ -845,14 +855,14 @@ class ReservoirClassifier(
 
     @by_chunks
     @with_few_threads(rows_to_read)
-    def read_out(self, X: Any) -> np.ndarray:
+    def read_out(self, X: SeriesLike) -> np.ndarray:
         """Return the readout values (n_cases, n_heads)."""
         check_is_fitted(self)
         series = read_aligned(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
 
     @by_chunks
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: SeriesLike) -> np.ndarray:
         """Return decision values (n_cases,) or (n_cases, n_classes).
 
         For two classes, a decision value is the readout value minus the threshold, positive
@@ -864,7 +874,7 @@ class ReservoirClassifier(
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     @by_chunks
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: SeriesLike) -> np.ndarray:
         """Return probabilities (n_cases, n_classes), calibrated on held-out series.
 
         Gaussian clouds of states along v give log-odds. If the log-odds of a class lie d
@@ -878,7 +888,7 @@ class ReservoirClassifier(
 
     @by_chunks
     @with_few_threads(rows_to_read)
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: SeriesLike) -> np.ndarray:
         """Return the network states at the readout, (n_cases, n_neurons).
 
         With more than two classes, the states for each class's input projection are
@@ -910,12 +920,12 @@ class ReservoirClassifier(
 
 def noisy_accuracy(
     classifier: ReservoirClassifier,
-    X: Any,
-    y: Any,
+    X: SeriesLike,
+    y: ArrayLike,
     sigma: float,
     *,
-    input_noise: Any = None,
-    state_noise: Any = None,
+    input_noise: ArrayLike | None = None,
+    state_noise: ArrayLike | None = None,
     n_draws: int = 100,
     rng: np.random.Generator | int | None = None,
 ) -> float:
@@ -985,7 +995,10 @@ def noisy_accuracy(
 
 
 def _noise_levels(
-    classifier: ReservoirClassifier, sigma: float, input_noise: Any, state_noise: Any
+    classifier: ReservoirClassifier,
+    sigma: float,
+    input_noise: ArrayLike | None,
+    state_noise: ArrayLike | None,
 ) -> np.ndarray:
     """Return the standard deviation of the noise on the readout value of each head."""
     square = np.full(len(classifier.heads_), sigma**2)
@@ -1010,7 +1023,7 @@ _Summary = tuple[list[ClassMoments], StreamSample, float, int]
 
 
 def _summarise(
-    X: Any,
+    X: np.ndarray,
     first: int,
     codes: np.ndarray,
     n_classes: int,
@@ -1043,7 +1056,11 @@ def _merge(one: _Summary, other: _Summary) -> _Summary:
 
 
 def _read(
-    X: Any, first: int, shape: tuple[int, int], fitted: tuple[Any, Any], exponent: int
+    X: np.ndarray,
+    first: int,
+    shape: tuple[int, int],
+    fitted: tuple[Any, Any],
+    exponent: int,
 ) -> np.ndarray:
     heads, system = fitted
     values = np.ldexp(

@@ -9,13 +9,16 @@ needs a few hundred kilobytes.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
 from numba import extending, njit
 from numba.core import types
+from numba.core.base import BaseContext as Target
 from numba.core.datamodel import models
+from numba.core.typing import Context, Signature
 
 from .bank import GROUP
 from .feature_map import KINDS, N_ROWS
@@ -32,6 +35,10 @@ from .feature_map import KINDS, N_ROWS
 _extending: Any = extending
 intrinsic, overload = _extending.intrinsic, _extending.overload
 
+Kind: TypeAlias = types.Type
+Builder: TypeAlias = ir.IRBuilder
+Values: TypeAlias = Sequence[ir.Value]
+
 _WIDTH = 16
 _VECTOR = ir.VectorType(ir.FloatType(), _WIDTH)
 #: Values are finite, and the sign of zero does not matter.
@@ -47,42 +54,45 @@ class Lanes(types.Type):
 
 @_extending.register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Lanes) -> None:
+    def __init__(self, dmm: object, fe_type: Lanes) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
 
 
 _LANES = Lanes()
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+def _address(
+    context: Target, builder: Builder, kind: types.Array, array: ir.Value, at: ir.Value
+) -> Any:
     """Return a pointer to the lanes at a flat position of a float32 array."""
-    struct = context.make_array(array_type)(context, builder, array)
+    struct = context.make_array(kind)(context, builder, array)
     return builder.bitcast(builder.gep(struct.data, [at]), _VECTOR.as_pointer())
 
 
-def _is_floats(array: Any) -> bool:
-    floats = isinstance(array, types.Array) and array.dtype == types.float32
-    return floats and array.layout == "C"
+def _is_floats(array: Kind) -> bool:
+    if not isinstance(array, types.Array):
+        return False
+    return array.dtype == types.float32 and array.layout == "C"
 
 
 @intrinsic
-def load(typingctx: Any, array: Any, at: Any) -> Any:
+def load(typingctx: Context, array: Kind, at: Kind) -> Any:
     """Load the lanes from a flat position of a C-contiguous float32 array."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        made = builder.load(_address(context, builder, signature.args[0], *values))
-        made.align = 4  # rows may begin anywhere
-        return made
+    def generate(context: Target, builder: Builder, made: Signature, values: Values) -> Any:
+        lanes: Any = builder.load(_address(context, builder, made.args[0], *values))
+        lanes.align = 4  # rows may begin anywhere
+        return lanes
 
     return (_LANES(array, types.intp), generate) if _is_floats(array) else None
 
 
 @intrinsic
-def store(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
+def store(typingctx: Context, array: Kind, at: Kind, value: Kind) -> Any:
     """Write the lanes to a flat position of an array."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        place = _address(context, builder, signature.args[0], *values[:2])
+    def generate(context: Target, builder: Builder, made: Signature, values: Values) -> Any:
+        place = _address(context, builder, made.args[0], *values[:2])
         builder.store(values[2], place, align=4)
         return context.get_dummy_value()
 
@@ -91,10 +101,10 @@ def store(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
 
 
 @intrinsic
-def fill(typingctx: Any, number: Any) -> Any:
+def fill(typingctx: Context, number: Kind) -> Any:
     """Repeat a float32 in every lane."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Target, builder: Builder, made: Signature, values: Values) -> Any:
         index, none = ir.IntType(32), ir.Constant(_VECTOR, ir.Undefined)
         first = builder.insert_element(none, values[0], index(0))
         zeros = ir.Constant(ir.VectorType(index, _WIDTH), [0] * _WIDTH)
@@ -107,22 +117,26 @@ def _selector(comparison: str) -> Any:
     """Return ``pick(a, b, x, y)``: x if the comparison of a with b holds, else y."""
 
     @intrinsic
-    def pick(typingctx: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            mask = builder.fcmp_ordered(comparison, *values[:2], flags=_FLAGS)
-            return builder.select(mask, *values[2:])
+    def pick(typingctx: Context, a: Kind, b: Kind, x: Kind, y: Kind) -> Any:
+        def generate(
+            context: Target, builder: Builder, made: Signature, values: Values
+        ) -> Any:
+            mask = builder.fcmp_ordered(comparison, values[0], values[1], flags=_FLAGS)
+            return builder.select(mask, values[2], values[3])
 
         return (_LANES(a, b, x, y), generate) if a == b == x == y == _LANES else None
 
     return pick
 
 
-def _operator(function: Any, name: str) -> None:
+def _operator(function: Callable[..., Any], name: str) -> None:
     """Make numba apply an operator lane by lane, with LLVM's instruction ``name``."""
 
     @intrinsic
-    def combine(typingctx: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def combine(typingctx: Context, a: Kind, b: Kind) -> Any:
+        def generate(
+            context: Target, builder: Builder, made: Signature, values: Values
+        ) -> Any:
             return getattr(builder, name)(*values, flags=_FLAGS)
 
         return (_LANES(a, b), generate) if a == b == _LANES else None

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import array_api_compat as compat
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
@@ -24,6 +25,7 @@ from ..base import (
     ClassLabels,
     SeriesClassifier,
     SeriesEstimator,
+    SeriesLike,
     SeriesRegressor,
     class_weights,
     describe_fitted,
@@ -35,6 +37,8 @@ from ..parameters import (
     N_JOBS,
     RANDOM_STATE,
     VERBOSE,
+    ClassWeight,
+    RandomState,
     Rules,
     one_of,
 )
@@ -75,7 +79,7 @@ class PooledEstimator(SeriesEstimator):
         n_readouts: int = 88,
         scaling: str = "set",
         engine: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -98,7 +102,7 @@ class PooledEstimator(SeriesEstimator):
         if self.n_readouts % GROUP or self.n_readouts < 2 * GROUP:
             self._refuse("n_readouts", f"a multiple of {GROUP}, at least {2 * GROUP}")
 
-    def _read(self, X: Any, *, fitting: bool) -> SeriesByLength:
+    def _read(self, X: SeriesLike, *, fitting: bool) -> SeriesByLength:
         return read_by_length(self, X, fitting=fitting, most=DUAL_CASES)
 
     def _fit_map(self, series: SeriesByLength) -> None:
@@ -118,16 +122,17 @@ class PooledEstimator(SeriesEstimator):
         self._head_seed = int(rng.integers(2**31))
 
     def _fit_head(
-        self, series: SeriesByLength, targets: Any, weights: Any = None
+        self, series: SeriesByLength, targets: np.ndarray, weights: np.ndarray | None = None
     ) -> HeadFit:
         tell("thresholds")
         self._fit_map(series)
-        how: Any = {"seed": self._head_seed, "n_jobs": self.n_jobs}
-        found = fit_head(self.map_, series, targets, weights, **how)
+        found = fit_head(
+            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
+        )
         self.penalty_, self.held_out_cases_ = found.penalty, found.cases
         return found
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: SeriesLike) -> np.ndarray:
         check_is_fitted(self)
         series = self._read(X, fitting=False)
         return self.map_.scores(series, self.head_, self.n_jobs)
@@ -216,7 +221,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return tags
 
     @watched
-    def fit(self, X: Any, y: Any = None) -> ReservoirFeatures:
+    def fit(self, X: ArrayLike, y: object = None) -> ReservoirFeatures:
         """Draw the bank, and compute the scale and thresholds from the series.
 
         ``y`` is ignored.
@@ -226,7 +231,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return self
 
     @by_chunks
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: SeriesLike) -> Any:
         """Return features (n_cases, n_features_out), float32, on the device of ``X``."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
@@ -234,7 +239,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         blocks = [self.map_.blocks(series, scale, self.n_jobs) for scale in scales]
         return compat.array_namespace(*blocks).concat(blocks, axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return feature names such as ``scale0_above1_difference2_readout17``."""
         check_is_fitted(self)
         names = []
@@ -319,9 +324,9 @@ class PooledReservoirClassifier(
         n_oscillators: int = 32,
         n_readouts: int = 88,
         scaling: str = "set",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         engine: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -339,7 +344,9 @@ class PooledReservoirClassifier(
 
     @with_few_threads(lambda X: len(X))  # of the Gram matrix
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PooledReservoirClassifier:
+    def fit(
+        self, X: SeriesLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> PooledReservoirClassifier:
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
 
         ``sample_weight`` (n_cases,) holds weights of the series in the ridge regression;
@@ -379,7 +386,7 @@ class PooledReservoirClassifier(
         return self
 
     @by_chunks
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: SeriesLike) -> np.ndarray:
         """Return decision values (n_cases,) or (n_cases, n_classes), fitted to ±1.
 
         For two classes, positive values mean ``classes_[1]``. For more, the largest wins.
@@ -388,7 +395,7 @@ class PooledReservoirClassifier(
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     @by_chunks
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: SeriesLike) -> np.ndarray:
         """Return probabilities (n_cases, n_classes), calibrated on held-out series."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -437,7 +444,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     @with_few_threads(lambda X: len(X))  # of the Gram matrix
     @watched
-    def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
+    def fit(self, X: SeriesLike, y: ArrayLike) -> PooledReservoirRegressor:
         """Draw the bank and fit ``y`` of shape (n_cases,) or (n_cases, n_targets)."""
         self._check_parameters()
         series = self._read(X, fitting=True)
@@ -460,7 +467,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         return self
 
     @by_chunks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: SeriesLike) -> np.ndarray:
         """Predict targets (n_cases,) or (n_cases, n_targets)."""
         found = np.ldexp(self._scores(X), self._exponents)
         return found[:, 0] if self._flat else found

@@ -10,18 +10,19 @@ time).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ..._base.arrays import batches, like, to_host
+from ..._base.arrays import Array, batches, like, to_host
 from ..._base.threads import with_few_threads
 from ..series import SeriesByLength
 from .bank import GROUP, FilterBank
@@ -177,7 +178,7 @@ class FeatureMap:
             found[cases] = part
         return found + head.intercept
 
-    def array_scores(self, x: Any, head: LinearHead) -> Any:
+    def array_scores(self, x: Array, head: LinearHead) -> Any:
         """Return scores of standardised series by array operations, without intercept."""
         xp = compat.array_namespace(x)
         total: Any = 0.0
@@ -188,7 +189,7 @@ class FeatureMap:
             total = xp.astype(flat, xp.float64) @ wide + total
         return total
 
-    def standardise(self, values: Any) -> Any:
+    def standardise(self, values: Array) -> Any:
         """Return series (n, n_channels, n_steps) standardised, as float32.
 
         The result has shape (n, n_steps, n_channels).
@@ -213,7 +214,7 @@ class FeatureMap:
         return xp.where(missing, xp.zeros_like(x), x) if bool(xp.any(missing)) else x
 
     def pool(
-        self, x: Any, scale: int, n_jobs: int | None = None, out: np.ndarray | None = None
+        self, x: Array, scale: int, n_jobs: int | None = None, out: np.ndarray | None = None
     ) -> Any:
         """Return tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised ``x``.
 
@@ -225,23 +226,23 @@ class FeatureMap:
         from . import compiled
 
         if out is None:
-            out = np.empty((len(x), self.widths[scale]), np.float32)
-        tables = out.reshape(len(x), N_ROWS, -1)
+            out = np.empty((x.shape[0], self.widths[scale]), np.float32)
+        tables = out.reshape(x.shape[0], N_ROWS, -1)
         _in_threads(compiled.pool, n_jobs, inputs[0], inputs[1:], tables)
         return tables
 
-    def readings(self, x: Any, scale: int) -> Any:
+    def readings(self, x: Array, scale: int) -> Any:
         """Return readouts and differences (n, 3, n_reads, n_readouts) of ``x``."""
         cut, drive, decay, vectors, *_ = self._inputs(x, scale)
         if not self._compiled(x):
             return readings(cut, drive, decay, vectors)
         from . import compiled
 
-        out = np.empty((len(x), N_SIGNALS, cut.shape[1], vectors.shape[1]), np.float32)
+        out = np.empty((x.shape[0], N_SIGNALS, cut.shape[1], vectors.shape[1]), np.float32)
         compiled.readings(cut, drive, decay, vectors, out)
         return out
 
-    def _compiled(self, x: Any) -> bool:
+    def _compiled(self, x: Array) -> bool:
         return self.engine == "numba" and isinstance(x, np.ndarray)
 
     def _batches(
@@ -263,7 +264,7 @@ class FeatureMap:
             for rows in batches(len(cases), size, budget):
                 yield cases[rows], self.standardise(values[rows, ...])
 
-    def _inputs(self, x: Any, scale: int) -> tuple[Any, ...]:
+    def _inputs(self, x: Array, scale: int) -> tuple[Any, ...]:
         """Return the arguments of both engines, on the device of ``x``; see `pool`."""
         xp = compat.array_namespace(x)
         stride = self.bank.scales[scale].stride
@@ -297,9 +298,15 @@ class FeatureMap:
         return state
 
 
-def _in_threads(work: Any, n_jobs: int | None, cut: Any, shared: Any, out: Any) -> None:
+def _in_threads(
+    work: Callable[..., None],
+    n_jobs: int | None,
+    cut: Array,
+    shared: Sequence[object],
+    out: np.ndarray,
+) -> None:
     """Run ``work(cut, *shared, out)`` for ranges of the series, one per thread."""
-    n, threads = len(cut), 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+    n, threads = cut.shape[0], 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
     if threads == 1 or n < 2 * threads:
         work(cut, *shared, out)
         return
@@ -377,7 +384,7 @@ def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
 # numbers up to rounding.
 
 
-def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
+def readings(X: Array, drive: Array, decay: Array, readouts: Array) -> Any:
     """Return readouts and their differences (n_cases, 3, n_reads, n_readouts).
 
     X (n_cases, n_reads, stride · n_channels) holds series of one length, cut into readings.
@@ -406,7 +413,12 @@ def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
 
 
 def pool(
-    X: Any, drive: Any, decay: Any, readouts: Any, thresholds: Any, ends: tuple[int, ...]
+    X: Array,
+    drive: Array,
+    decay: Array,
+    readouts: Array,
+    thresholds: Array,
+    ends: tuple[int, ...],
 ) -> Any:
     """Return pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
 
@@ -459,7 +471,7 @@ def pool(
     return xp.reshape(xp.stack(rows, axis=1), (-1, len(rows), 3 * D))
 
 
-def _longest(above: Any, now: Any, xp: Any) -> Any:
+def _longest(above: Array, now: Array, xp: ModuleType) -> Any:
     """Return the length of the longest stretch of ones along axis 2."""
     if compat.is_numpy_namespace(xp):
         run = xp.zeros_like(above[:, :, 0])
@@ -474,7 +486,7 @@ def _longest(above: Any, now: Any, xp: Any) -> Any:
     return xp.max(end - _running_max(end - end * above, xp), axis=2)
 
 
-def _running_max(values: Any, xp: Any) -> Any:
+def _running_max(values: Array, xp: ModuleType) -> Any:
     """Return the running maximum along axis 2."""
     if compat.is_torch_namespace(xp):
         return xp.cummax(values, 2).values
@@ -486,7 +498,7 @@ def _running_max(values: Any, xp: Any) -> Any:
     return values
 
 
-def _compete(Z: Any, xp: Any) -> list[Any]:
+def _compete(Z: Array, xp: ModuleType) -> list[Any]:
     """Return √ of mean |z| where a readout is the largest, or smallest, of its group."""
     K, D = Z.shape[2:]
     size = xp.abs(Z)
