@@ -33,7 +33,7 @@ from greenfold import (
     save,
     unfold,
 )
-from greenfold._base import archive, codec
+from greenfold._base import codec
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.saving import _MODULES, ModelFileError
 
@@ -295,7 +295,7 @@ def test_no_value_of_a_wrong_kind_is_read(make, tmp_path):
     """A value in the place of every other, in files whose checksum fits."""
     path, again = tmp_path / "it", tmp_path / "again"
     told, arrays = codec.pack(make())
-    archive.write(path, told, arrays)
+    codec.write(path, told, arrays)
     load(path).save(again)
     assert again.read_bytes() == path.read_bytes()
     for *above, last in places(told):
@@ -303,7 +303,7 @@ def test_no_value_of_a_wrong_kind_is_read(make, tmp_path):
         for key in above:
             holder = holder[key]
         holder[last] = {"strange": None}
-        archive.write(path, changed, arrays)
+        codec.write(path, changed, arrays)
         with pytest.raises(ModelFileError):
             load(path)
 
@@ -311,7 +311,7 @@ def test_no_value_of_a_wrong_kind_is_read(make, tmp_path):
 def test_a_gain_that_would_take_days_is_refused(tmp_path):
     told, arrays = codec.pack(Reservoir.random(3, gain=Gain.sigmoid(), rng=0))
     told["gain"]["parameters"]["degree"] = 10**6
-    archive.write(tmp_path / "it", told, arrays)
+    codec.write(tmp_path / "it", told, arrays)
     with pytest.raises(ModelFileError, match="a degree up to 2,000"):
         load(tmp_path / "it")
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ._base import checks as check
-from ._base.archive import ModelFileError, reading
-from ._base.codec import Arrays, Saved, unpack
+from ._base.codec import Arrays, ModelFileError, Saved, reading, unpack
 
 __all__ = ["ModelFileError", "load", "save"]
 

@@ -15,18 +15,15 @@ from .._base.interrupts import noticing_interrupts, was_interrupted
 from .._base.messages import ArgumentError, Refusal, told
 from .._base.threads import few_threads
 from .data import fetch, list_, path
-from .evaluate import demo, evaluate
 from .explore import explore
-from .fit import fit
+from .fit import demo, evaluate, fit
 from .forecast import forecast
+from .jobs import reproduce, study, sweep
 from .mask import mask
 from .memory import memory
 from .options import invocation
 from .predict import predict, score, show_
-from .reproduce import reproduce
 from .show import printable
-from .study import study
-from .sweep import sweep
 
 
 class _Group(TyperGroup):

@@ -75,13 +75,11 @@ def forecast(
     read = table.read(data)
     with options.progress(3.0 + (report is not None)) as step:
         study = study_forecast(
-            read.values,
+            data if data in _BUILT_IN else Path(data).name,
+            read,
             steps,
-            holdout=holdout,
-            name=Path(data).name if data not in _BUILT_IN else data,
-            names=read.names,
-            dt=read.dt,
-            on_part=step,
+            holdout,
+            step,
             n_neurons=neurons,
             search=search,
             random_state=seed,
@@ -89,15 +87,15 @@ def forecast(
         if model is not None:
             study.final.save(model)
         if out is not None:
-            _write(out, study, read.end)
+            _write(out, study)
         if report is not None:
             step("writing the page")
-            write_forecast_page(report, study, command=options.invocation.line())
+            write_forecast_page(report, study, options.invocation.line())
     files = {"out": out, "model": model, "report": report}
     written = {k: str(one.expanduser().absolute()) for k, one in files.items() if one}
 
     def say() -> None:
-        n_left = len(study.series) - study.n_train
+        n_left = len(read.values) - study.n_train
         valid, errors = study.mean_valid_times(), study.mean_errors()
         rows = [(kind, f"{valid[kind]:.4g}", f"{errors[kind]:.3g}") for kind in valid]
         show.table(
@@ -112,7 +110,7 @@ def forecast(
             ],
         )
         for index, row in enumerate(study.ahead[:3].round(6), start=1):
-            pairs = zip(study.names, row, strict=True)
+            pairs = zip(read.names, row, strict=True)
             print(f"step {index}: {', '.join(f'{name} {one:g}' for name, one in pairs)}")
         if written:
             show.facts(written)
@@ -120,14 +118,14 @@ def forecast(
     return Answer(study.record() | written, say)
 
 
-def _write(path: Path, study: "ForecastStudy", end: float) -> None:
+def _write(path: Path, study: "ForecastStudy") -> None:
     """Write the forecast with its band as CSV."""
     from .._base.files import write_csv
 
-    bounds = [f"{name}_{side}" for side in ("lower", "upper") for name in study.names]
-    rows: list[list[object]] = [
-        ["step" if study.dt is None else "time", *study.names, *bounds]
-    ]
+    data = study.data
+    bounds = [f"{name}_{side}" for side in ("lower", "upper") for name in data.names]
+    rows: list[list[object]] = [["step" if data.dt is None else "time"]]
+    rows[0] += [*data.names, *bounds]
     for n, parts in enumerate(zip(study.ahead, *study.band, strict=True), start=1):
-        rows.append([end + study.time(n), *(value for one in parts for value in one)])
+        rows.append([data.end + study.time(n), *(value for one in parts for value in one)])
     write_csv(path.expanduser(), rows)

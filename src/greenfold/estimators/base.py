@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
 from .._base import codec
-from .._base.archive import refuse_file
 from .._base.arrays import exponent
-from .._base.codec import Arrays, Field, Saved, Stored
+from .._base.codec import Arrays, Field, Saved, Stored, refuse_file
 from .._base.threads import LARGE
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError

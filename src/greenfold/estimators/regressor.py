@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
 from .._base import codec
-from .._base.archive import refuse_file
 from .._base.arrays import exponent
+from .._base.codec import refuse_file
 from .._base.progress import tell, watched
 from .._base.threads import with_few_threads
 from ..math.ridge import leave_one_out

@@ -9,15 +9,17 @@ probabilities.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 from scipy.optimize import brentq
-
-from .._base.numerics import ndtr, softmax
 
 __all__ = ["expected_calibration_error", "fit_slope", "with_heavy_tails"]
 
+ndtr: Callable[..., np.ndarray] = special.ndtr
+softmax: Callable[..., np.ndarray] = special.softmax
 #: Share of the identity mixed into the correlation of the readouts. It keeps the
 #: correlation invertible if the training series are separated perfectly.
 _SHRINK = 1e-3

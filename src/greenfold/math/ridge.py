@@ -7,7 +7,7 @@ K = F Fᵀ (`solve_dual`, `dual_path`). `RidgeSums` adds, removes and learns row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -15,8 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import linalg
 
-from .._base.numerics import eigh
-
+eigh: Callable[..., tuple[np.ndarray, np.ndarray]] = linalg.eigh
 #: Penalties to compare, relative to the mean squared length of a centred case. They range
 #: from almost none to a penalty that leaves little but the mean.
 PENALTIES = np.logspace(-5, 2, 22)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from .._base import codec
-from .._base.archive import refuse_file
 from .._base.arrays import content_hashes
 from .._base.arrays import exponent as exponents
+from .._base.codec import refuse_file
 from .._base.printing import Shown
 from ..math.covariances import (
     ClassMoments,

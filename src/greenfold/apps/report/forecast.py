@@ -1,7 +1,7 @@
 """Compare forecasts with random and solved input weights, and write a page about them."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._base.checks import must, needs
+from ...datasets import SampledSeries
 from ...estimators.sequences import DivergenceWarning, ReservoirForecaster, valid_steps
 from .page import fill_page, write_page
 
@@ -24,10 +25,7 @@ class ForecastStudy:
     """Forecasts of the held-out end of a series, and of its continuation."""
 
     name: str
-    names: tuple[str, ...]
-    #: Time between samples; None if unknown.
-    dt: float | None
-    series: np.ndarray
+    data: SampledSeries
     #: Number of training samples, before the held-out part.
     n_train: int
     #: Forecasters by the kind of input weights, "random" and "solved".
@@ -45,11 +43,11 @@ class ForecastStudy:
     @property
     def unit(self) -> str:
         """Return the unit of the times."""
-        return "steps" if self.dt is None else "time units"
+        return "steps" if self.data.dt is None else "time units"
 
     def time(self, steps: ArrayLike) -> np.ndarray:
         """Return steps as time, or unchanged if ``dt`` is unknown."""
-        return np.asarray(steps) * (1 if self.dt is None else self.dt)
+        return np.asarray(steps) * (1 if self.data.dt is None else self.data.dt)
 
     def mean_valid_times(self) -> dict[str, float]:
         """Return the mean valid time by kind."""
@@ -63,10 +61,10 @@ class ForecastStudy:
         """Return the results for JSON."""
         return {
             "name": self.name,
-            "channels": self.names,
-            "samples": len(self.series),
+            "channels": self.data.names,
+            "samples": len(self.data.values),
             "train": self.n_train,
-            "dt": self.dt,
+            "dt": self.data.dt,
             "horizon": self.horizon,
             "valid_steps": self.valid,
             "one_step_error": {kind: one.residual_ for kind, one in self.models.items()},
@@ -80,37 +78,19 @@ class ForecastStudy:
 
 
 def study_forecast(
-    series: ArrayLike,
+    name: str,
+    data: SampledSeries,
     n_steps: int,
-    *,
-    holdout: float = 0.2,
-    name: str = "series",
-    names: Sequence[str] | None = None,
-    dt: float | None = None,
-    on_part: Callable[[str], None] = lambda _: None,
+    holdout: float,
+    on_part: Callable[[str], None],
     **options: Any,
 ) -> ForecastStudy:
     """Compare forecasts of the held-out end of a series, then forecast what follows.
 
-    Parameters
-    ----------
-    series : array_like (n_samples, n_channels)
-    n_steps : int
-        Number of steps to forecast.
-    holdout : float
-        Share of the samples to hold out at the end, for comparing forecasts.
-    name, names, dt
-        The name of the series, the names of its channels, and the time between samples.
-    on_part : callable
-        Called with a description before each part.
-    **options
-        Passed to `ReservoirForecaster`.
-
-    Returns
-    -------
-    ForecastStudy
+    ``holdout`` is the share of the samples to hold out. ``on_part`` is called with a
+    description before each part, and ``options`` are those of `ReservoirForecaster`.
     """
-    values = np.asarray(series, dtype=np.float64)
+    values = data.values
     n_train = round((1 - holdout) * len(values))
     left = len(values) - n_train
     wanted = "leave at least 2 samples for the comparison and 10 for training"
@@ -124,35 +104,20 @@ def study_forecast(
         model = ReservoirForecaster(**options, input_weights=kind).fit(values[:n_train])
         with warnings.catch_warnings():  # the valid times show where a loop diverged
             warnings.simplefilter("ignore", DivergenceWarning)
-            found = [
-                valid_steps(
-                    model.forecast(horizon, context=values[:at]),
-                    values[at : at + horizon],
-                    spread,
-                )
-                for at in starts
-            ]
+            forecasts = [model.forecast(horizon, context=values[:at]) for at in starts]
             made[kind] = model.forecast(min(n_steps, left))
-        models[kind], valid[kind] = model, np.array(found)
+        truths = [values[at : at + horizon] for at in starts]
+        both = zip(forecasts, truths, strict=True)
+        valid[kind] = np.array([valid_steps(*pair, spread) for pair in both])
+        models[kind] = model
     on_part("the forecast")
     weights = models["solved"].input_weights_
     network = models["solved"].driven_.network
     own = {**options, "reservoir": network, "search": 0}
     final = ReservoirForecaster(**own, input_weights=weights).fit(values)
-    return ForecastStudy(
-        name,
-        tuple(names or (f"channel {i}" for i in range(values.shape[1]))),
-        dt,
-        values,
-        n_train,
-        models,
-        valid,
-        horizon,
-        made,
-        final,
-        final.forecast(n_steps),
-        final.forecast_band(n_steps),
-    )
+    ahead, band = final.forecast(n_steps), final.forecast_band(n_steps)
+    held_out = (n_train, models, valid, horizon, made)
+    return ForecastStudy(name, data, *held_out, final, ahead, band)
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
@@ -160,9 +125,7 @@ def _spread(values: np.ndarray) -> np.ndarray:
     return np.where(found == 0, 1.0, found)
 
 
-def write_forecast_page(
-    path: str | Path, study: ForecastStudy, *, notes: Sequence[str] = (), command: str = ""
-) -> Path:
+def write_forecast_page(path: str | Path, study: ForecastStudy, command: str) -> Path:
     """Write a page about a forecast and return its absolute path."""
     with needs("A page", "report"):
         text = fill_page(
@@ -170,22 +133,21 @@ def write_forecast_page(
             study=study,
             valid=study.mean_valid_times(),
             errors=study.mean_errors(),
-            notes=notes,
-            pictures=[*_held_out(study), *_ahead(study)],
+            pictures=list(_pictures(study)),
             command=command,
         )
     return write_page(path, text)
 
 
-def _held_out(study: ForecastStudy) -> list[Any]:
-    """Draw both forecasts of the held-out part and the truth, one picture per channel."""
+def _pictures(study: ForecastStudy) -> Iterator[Any]:
+    """Draw the forecasts of the held-out part, then of what follows, by channel."""
     from . import figures as look
 
-    truth = study.series[study.n_train :][: len(study.made["solved"])]
+    values, names = study.data.values, study.data.names[:_SHOWN]
+    truth = values[study.n_train :][: len(study.made["solved"])]
     times = study.time(np.arange(1, len(truth) + 1))
-    spread = _spread(study.series[: study.n_train])
-    found = []
-    for channel, name in enumerate(study.names[:_SHOWN]):
+    spread = _spread(values[: study.n_train])
+    for channel, name in enumerate(names):
         x = f"{study.unit} after the start"
         with look.drawing(f"held{channel}", f"Held out: {name}", x) as made:
             own = truth[:, channel]
@@ -197,26 +159,17 @@ def _held_out(study: ForecastStudy) -> list[Any]:
                 made.axes.axvline(left, lw=1, alpha=0.7, **look.line_style(kind, dash))
             made.axes.set_ylim(*look.limits(own, 0.3))
         made.caption = "Vertical lines: the end of each forecast's valid time."
-        found.append(made)
-    return found
-
-
-def _ahead(study: ForecastStudy) -> list[Any]:
-    """Draw the end of the series and the forecast of what follows, with its band."""
-    from . import figures as look
-
-    n_before = min(len(study.series), len(study.ahead))
-    before = study.time(np.arange(-n_before + 1, 1))
-    after = study.time(np.arange(1, len(study.ahead) + 1))
+        yield made
+    before = values[-len(study.ahead) :]
+    times = study.time(np.arange(1 - len(before), len(study.ahead) + 1))
+    past, ahead = np.split(times, [len(before)])
     noisy = "90 % of forecasts with noise as large as the one-step error"
-    found = []
-    for channel, name in enumerate(study.names[:_SHOWN]):
+    for channel, name in enumerate(names):
         x = f"{study.unit} after the end of the series"
         with look.drawing(f"ahead{channel}", f"Forecast: {name}", x) as made:
-            own = study.series[-n_before:, channel]
-            made.line(before, own, look.TEXT, label="series", lw=1.2)
-            made.line(after, study.ahead[:, channel], look.SOLVED, label="forecast", lw=1.2)
+            made.line(past, before[:, channel], look.TEXT, label="series", lw=1.2)
+            own = study.ahead[:, channel]
+            made.line(ahead, own, look.SOLVED, label="forecast", lw=1.2)
             low, high = (one[:, channel] for one in study.band)
-            made.band(after, low, high, look.SOLVED, noisy)
-        found.append(made)
-    return found
+            made.band(ahead, low, high, look.SOLVED, noisy)
+        yield made

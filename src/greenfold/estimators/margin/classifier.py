@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..._base import checks as check
 from ..._base import codec
-from ..._base.archive import ModelFileError, refuse_file
 from ..._base.arrays import exponent, in_chunks, to_host
+from ..._base.codec import ModelFileError, refuse_file
 from ..._base.printing import Shown
 from ..._base.progress import AsPart, display, watched
 from ..._base.threads import with_few_threads

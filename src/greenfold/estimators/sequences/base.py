@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from ..._base import checks as check
 from ..._base import codec
-from ..._base.archive import refuse_file
+from ..._base.codec import refuse_file
 from ..._base.progress import tell
 from ...dynamics.driven import DrivenNetwork
 from ...dynamics.dynamics import Dynamics
