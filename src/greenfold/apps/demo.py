@@ -56,7 +56,8 @@ def order_errors(
         reservoir = Reservoir(weights, gain=Gain.quadratic(alpha))
         truth = simulate(reservoir, X, u, dt, rtol=SOLVER_RTOL)
         for row, order in enumerate(ORDERS):
-            states = unfold(reservoir, n_steps=n_steps, dt=dt, order=order).states(X, u)
+            kind = order if alpha else 0  # a linear network has no other order
+            states = unfold(reservoir, n_steps=n_steps, dt=dt, order=kind).states(X, u)
             errors[row, column] = np.abs(states - truth).max() / np.abs(truth).max()
     return errors
 
