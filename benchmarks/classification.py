@@ -21,8 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from greenfold.datasets import ecg5000_paper, load_dataset, synthetic_heartbeats
-from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin.classifier import noisy_accuracy
+from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
 
 from ._measure import Report, Row, alternating_seconds, median_seconds
 

@@ -31,6 +31,7 @@ DOCUMENTED = {
     "greenfold.apps.study",
     "greenfold.apps.sweep",
     "greenfold.devices.noise",
+    "greenfold.estimators.margin",
     "greenfold.math.decisions",
     "greenfold.math.margins",
     "greenfold.math.sphere",

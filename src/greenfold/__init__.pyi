@@ -23,7 +23,7 @@ from .devices.device import Device
 from .devices.masks import AtMost, Box, Levels, NonNegative, Signs
 from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics
-from .estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
+from .estimators.margin import ReservoirClassifier, noisy_accuracy
 from .estimators.pooled.estimators import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,

@@ -17,7 +17,7 @@ __all__ = ["ModelFileError", "load", "save"]
 
 #: The module that describes each kind of object, imported when such a file is read.
 _MODULES = {
-    "classifier": "estimators.margin.classifier",
+    "classifier": "estimators.margin",
     "echo_state_network": "networks.echo_state",
     "forecaster": "estimators.sequences",
     "kernel": "unfolding.kernel",

@@ -171,8 +171,8 @@ def test_a_few_series_are_read_without_delay(monkeypatch):
 def test_of_many_series_only_the_gram_matrix_has_all_threads(monkeypatch):
     monkeypatch.setattr(_threads, "LARGE", 20)
     products, features = [], []
+    from greenfold.estimators.pooled import estimators as head
     from greenfold.estimators.pooled import feature_map
-    from greenfold.estimators.pooled import ridge as head
 
     gram_of, pool = head.gram_of, feature_map.pool
     monkeypatch.setattr(

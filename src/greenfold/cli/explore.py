@@ -8,7 +8,7 @@ from .options import Answer, Tested, arg, command, invocation, opt, pick, refuse
 
 if TYPE_CHECKING:
     from ..apps.explorer.page import Explorer, PageSeries, SolvedPair, Source
-    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin import ReservoirClassifier
 
 _HELD_OUT = 0.3
 _SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_default": False}
@@ -45,7 +45,7 @@ def explore(
     import webbrowser
 
     from ..apps.explorer.page import Start, make_explorer
-    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin import ReservoirClassifier
     from ..networks.echo_state import EchoStateNetwork
     from ..networks.reservoir import Reservoir
 

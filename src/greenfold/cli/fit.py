@@ -14,7 +14,7 @@ from .options import Answer, Classifier, Tested, command, invocation, opt
 
 if TYPE_CHECKING:
     from ..apps.report.comparison import Row, Split
-    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
 
 #: Parameters of the command that the pooled classifier does not have.

@@ -12,7 +12,7 @@ from .options import Answer, Labelled, Reading, arg, command, opt
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from .inputs import Series
 
@@ -121,7 +121,7 @@ def load_classifier(
 ) -> "tuple[FittedClassifier, Callable[..., tuple[Any, Any]]]":
     """Return the classifier in a file, and `load_series` for its series."""
     from ..datasets.text import TableHints
-    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from ..saving import ModelFileError, load
     from .inputs import load_series
@@ -166,7 +166,7 @@ def score(
     import numpy as np
 
     from ..datasets import DataError
-    from ..estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
+    from ..estimators.margin import ReservoirClassifier, noisy_accuracy
 
     classifier, load_series = load_classifier(model)
     if not isinstance(classifier, ReservoirClassifier):

@@ -22,7 +22,7 @@ from .._base import checks as check
 from .._base.files import replacing
 from .base import SeriesEstimator
 
-__all__ = ["decide", "export", "new_graph"]
+__all__ = ["export", "new_graph"]
 
 #: Old enough for most runtimes, new enough for every operator used here.
 _OPSET = 18
@@ -199,6 +199,21 @@ class Graph:
                 stream.write(model.SerializeToString())
         return model
 
+    def decide(self, scores: Traced, odds: Traced, classes: np.ndarray) -> None:
+        """Add the outputs of a classifier; ``odds`` are the log-odds of its classes."""
+        two = len(classes) == 2
+        decision = scores[:, 0] if two else scores
+        self.output("decision", decision)
+        if two:
+            # In a tie the first class wins, as in `predict`.
+            index = self.cast(decision > 0, np.int64)
+        else:
+            best = scores.array.argmax(1)
+            index = self.node("ArgMax", scores, result=best, axis=1, keepdims=0)
+        labels = classes.astype(_LABELS.get(classes.dtype.kind, object))
+        self.output("label", self.node("Gather", labels, index, result=labels[:0]))
+        self.output("probability", self.node("Softmax", odds, result=odds.array, axis=1))
+
     # The functions of an array namespace that predictions call
 
     maximum, minimum, sqrt, abs, log = np.maximum, np.minimum, np.sqrt, np.abs, np.log
@@ -293,19 +308,3 @@ def new_graph(estimator: BaseEstimator, dtype: str) -> Graph:
     known = dtype in ("float64", "float32")
     check.must(known, "dtype", "be 'float64' or 'float32'", repr(dtype))
     return Graph(onnx)
-
-
-def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> None:
-    """Add the outputs of a classifier: decision, label, and probability from log-odds."""
-    two = len(classes) == 2
-    decision = scores[:, 0] if two else scores
-    graph.output("decision", decision)
-    if two:
-        # In a tie the first class wins, as in `predict`.
-        index = graph.cast(decision > 0, np.int64)
-    else:
-        best = scores.array.argmax(1)
-        index = graph.node("ArgMax", scores, result=best, axis=1, keepdims=0)
-    labels = classes.astype(_LABELS.get(classes.dtype.kind, object))
-    graph.output("label", graph.node("Gather", labels, index, result=labels[:0]))
-    graph.output("probability", graph.node("Softmax", odds, result=odds.array, axis=1))

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from greenfold.datasets import load_dataset, synthetic_heartbeats
-from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin.export import to_numpy, to_onnx
+from greenfold.estimators.margin import ReservoirClassifier, to_numpy, to_onnx
 
 
 @cache

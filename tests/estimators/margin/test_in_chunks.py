@@ -78,7 +78,7 @@ def test_beyond_the_sample_it_is_the_fit_of_a_stream(beats, monkeypatch):
     """The same chunks one after the other: the same series are sampled."""
     X, y = beats
     monkeypatch.setattr(sample, "SIZE", 40)
-    monkeypatch.setattr("greenfold.estimators.margin.classifier._GROWTH", 1.0)
+    monkeypatch.setattr("greenfold.estimators.margin._GROWTH", 1.0)
     stream = classifier()
     for a, b in ((0, 50), (50, 51), (51, 90)):
         stream.partial_fit(X[a:b], y[a:b], classes=[-1, 1])

@@ -63,7 +63,7 @@ def test_one_batch_chooses_what_a_fit_chooses(beats):
 
 
 def test_the_choice_is_made_again_as_the_stream_grows(beats, monkeypatch):
-    from greenfold.estimators.margin import classifier as fitting
+    from greenfold.estimators import margin as fitting
 
     X, y, _, _ = beats
     seen = []

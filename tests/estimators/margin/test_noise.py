@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from greenfold.estimators.margin.classifier import noisy_accuracy
+from greenfold.estimators.margin import noisy_accuracy
 
 from .conftest import make
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold.datasets import ecg5000_paper, load_dataset
-from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin.classifier import noisy_accuracy
+from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
 
 
 def ecg5000(split, data_dir):

@@ -7,8 +7,7 @@ import pytest
 
 from greenfold import simulate, unfold
 from greenfold.estimators.pooled import draw_bank
-from greenfold.estimators.pooled.bank import GROUP, PARTS
-from greenfold.estimators.pooled.feature_map import fit_map
+from greenfold.estimators.pooled.feature_map import GROUP, PARTS, fit_map
 from greenfold.estimators.series import SeriesByLength
 
 

@@ -27,8 +27,8 @@ from greenfold.estimators.pooled import (
     SlowEngineWarning,
     feature_map,
 )
-from greenfold.estimators.pooled.feature_map import N_ROWS, row_weights
-from greenfold.estimators.pooled.ridge import fit_head
+from greenfold.estimators.pooled.estimators import fit_head
+from greenfold.estimators.pooled.feature_map import N_ROWS, ROW_WEIGHTS
 from greenfold.math.decisions import expected_calibration_error
 
 from ...conftest import LIBRARIES
@@ -142,7 +142,7 @@ def test_classifier_is_ridge_on_standardised_weighted_features(three, class_weig
     fitted = PooledReservoirClassifier(class_weight=class_weight, **SMALL).fit(X, y)
     features = ReservoirFeatures(**SMALL).fit(X)
     F, F_test = (features.transform(part).astype(np.float64) for part in (X, X_test))
-    rows = np.tile(np.repeat(row_weights(), 3 * 16), 2)
+    rows = np.tile(np.repeat(ROW_WEIGHTS, 3 * 16), 2)
     assert len(rows) == F.shape[1] == 2 * N_ROWS * 48
     mean, deviation = F.mean(axis=0), F.std(axis=0)
     kept = deviation > 1e-5 * np.abs(mean)
@@ -212,7 +212,7 @@ def test_regressor_predicts_the_period_of_waves(rng):
 def test_features_do_not_fit_into_memory_and_are_made_twice(three, solved, monkeypatch):
     X, y, X_test, _ = three
     kept = solved
-    monkeypatch.setattr("greenfold.estimators.pooled.ridge.KEPT_BYTES", 0)
+    monkeypatch.setattr("greenfold.estimators.pooled.estimators.KEPT_BYTES", 0)
     made = []
     original = type(kept.map_).blocks
 

@@ -9,9 +9,7 @@ import pytest
 
 from greenfold import PooledReservoirClassifier, PooledReservoirRegressor, ReservoirFeatures
 from greenfold.datasets import open_series, synthetic_heartbeats
-from greenfold.estimators.pooled import estimators as _base
-from greenfold.estimators.pooled import ridge as head
-from greenfold.estimators.pooled import ridge as parts
+from greenfold.estimators.pooled import estimators
 
 from ...chunked import from_array
 
@@ -38,10 +36,9 @@ def beats():
 def size(request, monkeypatch):
     """Few series are brought together, many are solved part by part."""
     if request.param == "in parts":
-        for module in (_base, head):
-            monkeypatch.setattr(module, "DUAL_CASES", 30)
-        monkeypatch.setattr(parts, "PART_CASES", 20)
-        monkeypatch.setattr(parts, "HELD_OUT", 16)
+        monkeypatch.setattr(estimators, "DUAL_CASES", 30)
+        monkeypatch.setattr(estimators, "PART_CASES", 20)
+        monkeypatch.setattr(estimators, "HELD_OUT", 16)
     return request.param
 
 

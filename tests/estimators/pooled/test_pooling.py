@@ -10,14 +10,14 @@ import pytest
 
 from greenfold._base.arrays import to_host
 from greenfold.estimators.pooled import draw_bank
-from greenfold.estimators.pooled.bank import GROUP
 from greenfold.estimators.pooled.feature_map import (
+    GROUP,
     KINDS,
     N_ROWS,
+    ROW_WEIGHTS,
     FeatureMap,
     LinearHead,
     fit_map,
-    row_weights,
 )
 from greenfold.estimators.series import SeriesByLength
 
@@ -238,5 +238,5 @@ def test_memory_does_not_grow_with_the_number_of_series(monkeypatch):
 def test_every_row_has_a_kind_and_a_weight():
     rows = np.concatenate([np.arange(N_ROWS)[where] for where in KINDS.values()])
     np.testing.assert_array_equal(rows, np.arange(N_ROWS))
-    assert row_weights().shape == (N_ROWS,)
-    assert (row_weights() > 0).all()
+    assert ROW_WEIGHTS.shape == (N_ROWS,)
+    assert (ROW_WEIGHTS > 0).all()

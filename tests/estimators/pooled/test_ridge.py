@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from greenfold.estimators.pooled import (
-    PooledReservoirClassifier,
-    draw_bank,
-)
-from greenfold.estimators.pooled import (
-    ridge as head,
-)
-from greenfold.estimators.pooled import (
-    ridge as parts,
-)
+from greenfold.estimators.pooled import PooledReservoirClassifier, draw_bank, estimators
+from greenfold.estimators.pooled.estimators import standard
 from greenfold.estimators.pooled.feature_map import fit_map
-from greenfold.estimators.pooled.ridge import standard
 from greenfold.estimators.series import SeriesByLength
 
 
@@ -29,10 +20,10 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     omega = rng.uniform(0.5, 2, 150) if weighted else None
     bank = draw_bank(20, 1, rng, n_scales=2, n_readouts=16)
     made = fit_map(bank, series, rng, scaling="set", engine="array")
-    monkeypatch.setattr(parts, "PART_CASES", 40)
-    monkeypatch.setattr(parts, "HELD_OUT", 30)
-    monkeypatch.setattr(parts, "DUAL_CASES", 100)
-    found = parts.fit_head(made, series, targets, omega, seed=1)
+    monkeypatch.setattr(estimators, "PART_CASES", 40)
+    monkeypatch.setattr(estimators, "HELD_OUT", 30)
+    monkeypatch.setattr(estimators, "DUAL_CASES", 100)
+    found = estimators.fit_head(made, series, targets, omega, seed=1)
     # The same division, every part by scikit-learn on the same standardised features.
     order = series.order[np.random.default_rng(1).permutation(150)]
     blocks = [made.blocks(series, scale) for scale in range(2)]
@@ -55,9 +46,9 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
 
 
 def test_many_series_are_solved_in_parts(monkeypatch, rng):
-    monkeypatch.setattr(head, "DUAL_CASES", 100)
-    monkeypatch.setattr(parts, "PART_CASES", 60)
-    monkeypatch.setattr(parts, "HELD_OUT", 50)
+    monkeypatch.setattr(estimators, "DUAL_CASES", 100)
+    monkeypatch.setattr(estimators, "PART_CASES", 60)
+    monkeypatch.setattr(estimators, "HELD_OUT", 50)
     X = rng.standard_normal((300, 30))
     y = np.arange(300) % 2
     X[y == 1] = X[y == 1].cumsum(axis=1) / 3

@@ -1,11 +1,10 @@
-from .bank import FilterBank, ScaleReservoir, draw_bank
 from .estimators import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,
     ReservoirFeatures,
     to_onnx,
 )
-from .feature_map import SlowEngineWarning
+from .feature_map import FilterBank, ScaleReservoir, SlowEngineWarning, draw_bank
 
 __all__ = [
     "FilterBank",

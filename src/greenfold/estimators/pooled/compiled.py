@@ -20,8 +20,7 @@ from numba.core.base import BaseContext as Target
 from numba.core.datamodel import models
 from numba.core.typing import Context, Signature
 
-from .bank import GROUP
-from .feature_map import KINDS, N_ROWS
+from .feature_map import GROUP, KINDS, N_ROWS
 
 # Sixteen floats as one value.
 #
