@@ -32,7 +32,7 @@ def plan(readout, dt=0.4):
 @EVERY
 def test_driven_state_is_that_of_the_solver(readout, rng):
     signal, u = rng.standard_normal((2, 6)), rng.standard_normal((6, 2, 3))
-    found = plan(readout).driven_state(signal, u)
+    found = plan(readout).response_sum(signal).drive(u)
     assert found.shape == (6, 3)
     # The judge runs the linear network on a grid of 0.1 that has every readout on it.
     fine = np.repeat(signal, 4, axis=1)[None]

@@ -25,7 +25,7 @@ from .._base.threads import with_few_threads
 from ..datasets import DataError
 from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
-from ..unfolding.maps import KnownByMaps
+from ..unfolding.kernel import KnownByMaps
 
 #: An output counts as clipped if this share of its samples has its largest or smallest
 #: value. A Gaussian signal of 12 bits has far fewer.

@@ -127,24 +127,6 @@ class LinearOrder(LinearSystem):
         last = xp.matrix_transpose(u) @ F
         return xp.concat([xp.flip(ends, axis=0) @ E, last[None, ...]], axis=0)
 
-    def driven_state(self, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Return states (N, k) for a signal (n_channels, n_steps), u (N, n_channels, k)."""
-        plan, (E, F) = self.plan, self.step
-        given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
-        given = given.transpose(0, 2, 1)  # (step, vector, neuron)
-        # One product gives the pushes of all whole steps.
-        pushed = given[: plan.n_whole].reshape(-1, len(u)) @ F
-        pushed = pushed.reshape(-1, *given.shape[1:])
-        y = state = np.zeros(given.shape[1:])
-        for weight, push in zip(plan.weights, pushed, strict=True):
-            y = y @ E + push
-            if weight:
-                state = state + weight * y
-        if plan.tail is not None:
-            E_tail, F_tail = self.tail
-            state = y @ E_tail + given[plan.n_whole] @ F_tail
-        return state.T
-
     def read_pulse_adjoint(self, read_bar: Array) -> tuple[Any, Any]:
         """Return the cotangents of the step ends and of uᵀ from that of `read_pulse`."""
         xp = self._xp
@@ -354,7 +336,21 @@ class GreensSum:
 
     def drive(self, u: np.ndarray) -> np.ndarray:
         """Return the states (n_neurons, n_vectors), by recursion over the steps."""
-        return self._linear.driven_state(self._d, u)
+        plan, (E, F) = self._linear.plan, self._linear.step
+        given = np.tensordot(self._d[:, : plan.read_steps], u, axes=(0, 1))
+        given = given.transpose(0, 2, 1)  # (step, vector, neuron)
+        # One product gives the pushes of all whole steps.
+        pushed = given[: plan.n_whole].reshape(-1, len(u)) @ F
+        pushed = pushed.reshape(-1, *given.shape[1:])
+        y = state = np.zeros(given.shape[1:])
+        for weight, push in zip(plan.weights, pushed, strict=True):
+            y = y @ E + push
+            if weight:
+                state = state + weight * y
+        if plan.tail is not None:
+            E_tail, F_tail = self._linear.tail
+            state = y @ E_tail + given[plan.n_whole] @ F_tail
+        return state.T
 
     def pull(self, v: np.ndarray) -> np.ndarray:
         """Return G(d)ᵀ v as (n_neurons, n_channels), by the backward recursion."""

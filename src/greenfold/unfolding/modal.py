@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .kernel import KnownByMaps
 from .linear import modal_responses
-from .maps import KnownByMaps
 
 #: Up to this number of neurons, a sum of Green's functions is formed as a matrix.
 _DENSE_SIZE = 400

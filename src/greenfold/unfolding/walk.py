@@ -77,20 +77,16 @@ class Batch:
         places: range,
         read: Any = None,
         tape: list[Any] | None = None,
-        ends: list[Any] | None = None,
     ) -> tuple[Any, Any]:
         """Walk from state y over some places; return the final state and the readings.
 
-        ``read`` holds earlier readings, ``tape`` receives the slopes of each place, and
-        ``ends`` receives the state at the end of each step of the stimulus.
+        ``read`` holds earlier readings, and ``tape`` receives the slopes of each place.
         """
         at, push, all_places = -1, None, self.plan.places
         for place in places:
             index, step, weight = all_places[place]
             if index != at:
                 at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
-                if ends is not None:
-                    ends.append(None)
             slopes: list[Any] | None = None if tape is None else []
             y = step.advance(y, push, slopes)
             if tape is not None:
@@ -101,11 +97,9 @@ class Batch:
             elif weight:
                 part = y if weight == 1 else weight * y
                 read = part if read is None else read + part
-            if ends is not None:
-                ends[-1] = y
         return y, read
 
-    def record(self, length: int = 0, ends: list[Any] | None = None) -> None:
+    def record(self, length: int = 0) -> None:
         """Walk to the readout; set ``read``, the states read, and ``last``, the last state.
 
         The slopes of the last ``length`` places are kept for the way back. For earlier
@@ -122,7 +116,7 @@ class Batch:
         for segment in self._segments:
             self._states.append(y)
             tape = self._tape if segment is self._segments[-1] else None
-            y, read = self.walk(y, segment, read, tape, ends)
+            y, read = self.walk(y, segment, read, tape)
         every = self.plan.every
         self.last, self.read = y, namespace(y).stack(read) if every else read
 
@@ -251,14 +245,17 @@ class Walk:
         values = check.finite_batch(self._X[part, ...], self._xp, part.start)
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
-    def record(self, part: slice, length: int = 0, ends: list[Any] | None = None) -> Batch:
+    def record(self, part: slice, length: int) -> Batch:
         """Walk some cases to the readout; keep the slopes of the last ``length`` places."""
         batch = self._batch(part)
-        batch.record(length, ends)
-        # It is enough to check the last state: a divergent state does not come back.
-        if self._plan.step.n_orders is None and self._diverged(batch.last, part).any():
-            self._walk_carefully(part)
+        batch.record(length)
+        self._check_last(batch.last, part)
         return batch
+
+    def _check_last(self, y: Array, part: slice) -> None:
+        # It is enough to check the last state: a divergent state does not come back.
+        if self._plan.step.n_orders is None and self._diverged(y, part).any():
+            self._ends(part, careful=True)
 
     def _summed(self, states: Array) -> Any:
         """Return the sum over the orders of an expansion, unless ``orders`` is set."""
@@ -276,16 +273,16 @@ class Walk:
         limit = _EXPLODED * (scale * xp.max(inputs, axis=(1, 2)) + start)
         return to_host(~(xp.max(xp.abs(y), axis=1) <= limit))  # True for NaN
 
-    def _walk_carefully(self, part: slice) -> list[Any]:
-        """Return the states at the end of each step; check each before the next step."""
+    def _ends(self, part: slice, *, careful: bool) -> list[Any]:
+        """Return the states at the ends of the steps; check each, or only the last."""
         batch, ends = self._batch(part), dict[int, Any]()
         y = batch.start()
         for place, (index, _, _) in enumerate(self._plan.places):
-            y, _ = batch.walk(y, range(place, place + 1))
-            bad = np.flatnonzero(self._diverged(y, part))
-            if len(bad):
-                raise Divergence(index, part.start + int(bad[0]))
-            ends[index] = y
+            ends[index] = y = batch.walk(y, range(place, place + 1))[0]
+            if careful and (bad := self._diverged(y, part)).any():
+                raise Divergence(index, part.start + int(np.argmax(bad)))
+        if not careful:
+            self._check_last(y, part)
         return list(ends.values())
 
     @cached_property
@@ -309,10 +306,8 @@ class Walk:
         held, found = self.room.n_working + 2 * self._plan.read_steps, list[Any]()
         with quietly(self._X):
             for part in self._parts(self.room.rows_holding(held)):
-                ends: list[Any] = self._walk_carefully(part) if careful else []
-                if not careful:
-                    self.record(part, ends=ends)
-                found.append(self._summed(self._xp.stack(ends, axis=-2)))
+                ends = self._xp.stack(self._ends(part, careful=careful), axis=-2)
+                found.append(self._summed(ends))
             return self._joined(found, -3)
 
     def pullback(self, cotangent: Array, v: np.ndarray | None = None) -> tuple[Any, Any]:
