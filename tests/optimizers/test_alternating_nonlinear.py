@@ -10,7 +10,7 @@ from greenfold.optimizers.alternating import (
     QuadraticInput,
     solve_lagrange,
 )
-from greenfold.optimizers.nonlinear import NonlinearProblem
+from greenfold.optimizers.method import NonlinearProblem
 
 from ..conftest import unit
 from ..stimuli.nonlinear_cases import setting as strong_setting

@@ -18,7 +18,7 @@ from greenfold import (
 from greenfold.optimizers import method as runs
 from greenfold.optimizers.alternating import FixedReadout
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.nonlinear import NonlinearProblem
+from greenfold.optimizers.method import NonlinearProblem
 
 from ..conftest import interrupt
 from .nonlinear_cases import ETA, judged, kappa_of, setting

@@ -20,8 +20,7 @@ from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from ..unfolding.unfolding import Unfolding
 from .linear import Candidate, LinearProblem
-from .method import N_DRAWN, Method, Run, collect
-from .nonlinear import NonlinearProblem
+from .method import N_DRAWN, Method, NonlinearProblem, Run, collect
 from .result import Projections
 
 #: Relative gain of κ per round below which the quadratic problem has saturated.

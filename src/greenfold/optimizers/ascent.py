@@ -25,8 +25,7 @@ from ..systems import System
 from ..unfolding.unfolding import Unfolding
 from .convex import Search
 from .linear import Candidate, ascend
-from .method import Method, Run, collect
-from .nonlinear import NonlinearProblem
+from .method import Method, NonlinearProblem, Run, collect
 from .regression import ascend_regression
 from .result import Projections, RegressionProjections
 
@@ -94,10 +93,10 @@ class Ascent(Method, name="ascent"):
     def solve(self, run: Run) -> Projections:
         """Ascend from the linear optimum, its negative, and random projections."""
         chunks = getattr(run.stimuli, "_chunks", None)
-        here = isinstance(chunks, Chunks) and chunks.in_memory
-        if here and isinstance(chunks.series[0], np.ndarray) and not is_part():
+        if isinstance(chunks, Chunks) and chunks.in_memory and not is_part():
             size = run.stimuli.n_series, run.stimuli.n_channels
-            foretell(run.system, *size, stacklevel=6)
+            if isinstance(chunks.series[0], np.ndarray):
+                foretell(run.system, *size, stacklevel=6)
         if not isinstance(run.system, Dynamics):
             return run.finish(self._ascended(run), self.name)
         linear = _linear_start(run)

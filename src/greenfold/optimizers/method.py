@@ -1,8 +1,8 @@
 """What a method of `optimize` is, and the problem that it gets.
 
 A method is a small frozen dataclass: its fields are its settings, and `Method.solve` turns
-a `Run`, one checked call of `optimize`, into `Projections`. To add a method, derive a class
-from `Method` in a file of its own.
+a `Run`, one checked call of `optimize`, into `Projections`. `RandomDraws` is the shortest.
+To add a method, derive a class from `Method` in a file of its own.
 """
 
 from __future__ import annotations
@@ -18,20 +18,73 @@ from typing import ClassVar
 import numpy as np
 
 from .._base import checks as check
+from .._base.progress import tell
 from ..devices.device import Device
+from ..devices.masks.levels import UnitQuadratic, climb, roundings
 from ..dynamics.dynamics import Dynamics
+from ..math.margins import SoftMargin, gaussian_soft_margin
+from ..math.sphere import maximize_on_sphere
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from ..unfolding.unfolding import Unfolding
 from ..validity import ExpansionWarning, assess
-from .bits import quantise_readout
 from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
-from .nonlinear import NonlinearProblem
 from .result import Projections, RegressionProjections
 
 #: Number of random input projections, if a method does not say otherwise.
 N_DRAWN = 10
+#: For a readout of few bits: limit of rounds that alternate a free u and a quantised
+#: readout, and number of roundings that are improved.
+_ROUNDS, _AHEAD = 5, 4
+
+
+@dataclass(frozen=True, eq=False)
+class NonlinearProblem:
+    """The soft margin of a non-linear system as a function of both projections.
+
+    ``rough`` is the number of series of a rough problem; ``single`` selects single
+    precision for it.
+    """
+
+    system: System
+    stimuli: Stimuli
+    eta: float
+    rough: int | None = None
+    single: bool = False
+
+    @cached_property
+    def moments_at(self):
+        """The function that returns M(u) and Σ(u); see `Stimuli.moment_map`."""
+        if self.rough is not None:
+            return self.stimuli.rough_map(self.system, self.rough, single=self.single)
+        return self.stimuli.moment_map(self.system)
+
+    def settle(self, u: np.ndarray) -> bool:
+        """Return whether the sub-steps, if any, are accurate at u; if not, change them."""
+        settle = getattr(self.moments_at, "settle", None)
+        return True if settle is None else settle(u)
+
+    def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
+        """Return the best v for u, and κ (paper, equation 18, `soft-margin-gradient-v`)."""
+        v, margin, _ = self._solve(u)
+        return v, margin
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Return the optimal v, κ, and ∂κ/∂u at that v."""
+        v, margin, moments = self._solve(u)
+        tell(f"κ {margin.value:.5g}")
+        return v, margin, moments.pull(v, self.eta)
+
+    def _solve(self, u: np.ndarray):
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            moments = self.moments_at(u)
+        finite = np.isfinite(moments.M).all() and np.isfinite(moments.Sigma).all()
+        problem = "the moments of the states exceed the range of floats"
+        advice = "lower the non-linearity of the gain, or scale the stimuli down"
+        check.require(finite, f"{problem}; {advice}.", OverflowError)
+        v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
+        return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
 
 
 class Method(ABC):
@@ -150,7 +203,7 @@ class Run:
         device = self.device
         if device.bits is not None and not interrupted:
             keep_u |= device.mask is not None
-            best = quantise_readout(self.linear, best, device.bits, keep_u=keep_u)
+            best = _quantised(self.linear, best, device.bits, keep_u=keep_u)
         value, separation, variance = best.margin
         history = best.history or [(separation, variance)]
         found = Projections(
@@ -238,3 +291,56 @@ def collect(
     if refused is not None and not found:
         raise refused
     return found
+
+
+@dataclass(frozen=True)
+class RandomDraws(Method, name="random"):
+    """The best of random input projections, each with its optimal readout.
+
+    Parameters
+    ----------
+    n : int
+        Number of random projections.
+    """
+
+    n: int = N_DRAWN
+
+    def __post_init__(self) -> None:
+        check.count(self.n, "n")
+
+    def solve(self, run: Run) -> Projections:
+        """Return the best pair."""
+        found = collect(run.starts(self.n), run.solve_readout)
+        return run.finish(found, self.name, n_iter=1, keep_u=True)
+
+
+def _quantised(
+    problem: LinearProblem, found: Candidate, bits: int, *, keep_u: bool
+) -> Candidate:
+    """Return the best readout of integers of ``bits`` bits, scaled to unit norm.
+
+    Unless ``keep_u`` is set, for a mask or a given u, it also solves for the u of the new
+    readout.
+    """
+    reach = 2 ** (bits - 1) - 1
+    levels: np.ndarray = np.array([-1.0, 1.0])
+    if bits > 1:
+        levels = np.arange(-reach, reach + 1.0)
+    u, best = found.u, None
+    for _ in range(1 if keep_u else _ROUNDS):
+        b, Q = problem.readout_terms(u)
+        quadratic = UnitQuadratic(b, Q, problem.eta)
+        starts = list(roundings(problem.best_readout(u)[0], levels))
+        order = np.argsort([-quadratic.value(levels[k]) for k in starts], kind="stable")
+        ends = [climb(quadratic, starts[i], levels) for i in order[:_AHEAD]]
+        s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
+        v = s / np.linalg.norm(s)
+        margin = problem.margin(u, v)
+        if best is not None and margin.value <= best.margin.value * (1 + 1e-12):
+            break
+        status = found.status
+        if not keep_u:
+            (u, margin), status = problem.best_input(v), "improved"
+        best = Candidate(u, v, margin, status, upper_bound=found.upper_bound)
+    assert best is not None
+    return best
