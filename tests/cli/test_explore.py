@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, ReservoirClassifier, load, save
-from greenfold.apps.explorer import page
+from greenfold.apps import explorer as page
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.networks.echo_state import EchoStateNetwork
 

@@ -7,7 +7,7 @@ from . import options, show
 from .options import Answer, Tested, arg, command, invocation, opt, pick, refuse_if
 
 if TYPE_CHECKING:
-    from ..apps.explorer.page import Explorer, PageSeries, SolvedPair, Source
+    from ..apps.explorer import Explorer, PageSeries, SolvedPair, Source
     from ..estimators.margin import ReservoirClassifier
 
 _HELD_OUT = 0.3
@@ -44,7 +44,7 @@ def explore(
     import tempfile
     import webbrowser
 
-    from ..apps.explorer.page import Start, make_explorer
+    from ..apps.explorer import Start, make_explorer
     from ..estimators.margin import ReservoirClassifier
     from ..networks.echo_state import EchoStateNetwork
     from ..networks.reservoir import Reservoir
@@ -107,7 +107,7 @@ def _of_model(
     model: "ReservoirClassifier", name: str, data: str | None, files: Tested, seed: int
 ) -> "Source":
     """Return the named series, or those that the model holds, with its class weights."""
-    from ..apps.explorer.page import Source
+    from ..apps.explorer import Source
 
     if data is not None:
         return _of_data(data, files, seed)[0].with_model(model)
@@ -123,7 +123,7 @@ def _of_model(
 
 def _of_data(data: str | None, files: Tested, seed: int) -> "list[Source]":
     """Return the data sets of the page: the named one, or the built-in ones."""
-    from ..apps.explorer.page import Source, built_in_source
+    from ..apps.explorer import Source, built_in_source
     from .inputs import load_task
 
     task = load_task(data or options.SYNTHETIC, files, seed=seed, holdout=_HELD_OUT)

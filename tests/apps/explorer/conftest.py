@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import page
-from greenfold.apps.explorer.page import SliderGrid, Source, solve_grid
+from greenfold.apps import explorer as page
+from greenfold.apps.explorer import SliderGrid, Source, solve_grid
 from greenfold.datasets import synthetic_heartbeats
 
 N_STEPS, N_NEURONS = 24, 20

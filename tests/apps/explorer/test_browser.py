@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer.page import SliderGrid, Start, solve_grid
+from greenfold.apps.explorer import SliderGrid, Start, solve_grid
 from greenfold.math.decisions import Clouds, decide, held_out_score
 from greenfold.math.margins import gaussian_soft_margin, state_moments
 from greenfold.optimizers.linear import LinearProblem

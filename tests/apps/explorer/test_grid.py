@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, Reservoir, optimize, unfold
-from greenfold.apps.explorer.page import BAND, N_RANDOM, SliderGrid, accuracies, propagators
+from greenfold.apps.explorer import BAND, N_RANDOM, SliderGrid, accuracies, propagators
 from greenfold.math.decisions import Clouds, decide, held_out_score
 from greenfold.networks.echo_state import EchoStateNetwork
 from greenfold.simulation import simulate

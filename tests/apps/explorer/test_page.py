@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import Source, Start, make_explorer
-from greenfold.apps.explorer import page as bundle
-from greenfold.apps.explorer.page import (
+from greenfold.apps import explorer as bundle
+from greenfold.apps.explorer import (
     MAX_NEURONS,
     PAGE_BYTES,
     SliderGrid,
+    Source,
+    Start,
+    make_explorer,
     render,
     room_for_series,
     solve_grid,
@@ -92,7 +94,7 @@ def test_the_page_is_small_whatever_comes(
         }
         return type(small)(pair, grid, noises=small.noises, **spread)
 
-    monkeypatch.setattr("greenfold.apps.explorer.page.solve_grid", quick)
+    monkeypatch.setattr("greenfold.apps.explorer.solve_grid", quick)
     rng = np.random.default_rng(0)
     y = np.arange(2000) % n_classes
     X = rng.standard_normal((2000, n_channels, 300)) + y[:, None, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.apps.explorer.page import MAX_VALUES, Source, which_came_first
+from greenfold.apps.explorer import MAX_VALUES, Source, which_came_first
 
 from .conftest import prepare
 

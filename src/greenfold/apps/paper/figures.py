@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
@@ -61,10 +61,10 @@ class Paper:
     tau: float = 0.25
     eta: float = 10.0
 
-    def network(self, seed: int, alpha: float = 0.0, g: float | None = None) -> Reservoir:
+    def network(self, seed: int, alpha: float = 0.0) -> Reservoir:
         """Return the first stable network with N(0, g²/N) weights, which ignore α."""
         rng = np.random.default_rng(seed)
-        kind: Any = {"g": g or self.g, "tau": self.tau, "allow_unstable": True}
+        kind: Any = {"g": self.g, "tau": self.tau, "allow_unstable": True}
         while not (drawn := Reservoir.random(self.n_neurons, rng=rng, **kind)).is_stable:
             pass  # the paper has no network that is unstable at rest
         gain = Gain.quadratic(alpha) if alpha else Gain.linear()
@@ -77,12 +77,10 @@ class Paper:
         dt: float,
         alpha: float = 0.0,
         tol: float | None = None,
-        g: float | None = None,
     ) -> Unfolding:
         """Return the unfolded network of a seed, to first order if α is not zero."""
-        reservoir, order = self.network(seed, alpha, g), 1 if alpha else 0
-        tol = tol if order else None
-        return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
+        how: Any = {"order": 1, "tol": tol} if alpha else {}
+        return unfold(self.network(seed, alpha), n_steps=n_steps, dt=dt, **how)
 
     def projections(self, n_vectors: int, *seed: int) -> np.ndarray:
         """Return random projections from the stream ``seed``, (n_vectors, n_neurons)."""
@@ -213,19 +211,13 @@ def sheet(
 
 
 def panel(
-    axes: Axes,
-    name: str,
-    title: str,
-    x: str = "",
-    y: str = "",
-    legend: str = "",
-    **more: Any,
+    axes: Axes, name: str, title: str, x: str = "", y: str = "", loc: str = "", **more: Any
 ) -> None:
-    """Add the letter, title, labels and legend of a panel."""
+    """Add the letter, title and labels of a panel, and a legend if it has a place."""
     axes.set_title(f"$\\bf{{({name})}}$ {title}", loc="left")
     axes.set(xlabel=x, ylabel=y)
-    if legend:
-        axes.legend(**{"loc": legend, **more})
+    if loc:
+        axes.legend(**{"loc": loc, **more})
 
 
 def right_axis(axes: Axes, label: str, color: str = "black") -> Axes:
@@ -246,15 +238,11 @@ def plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
 
 
 def draw_means(
-    axes: Axes,
-    x: ArrayLike,
-    values: Sequence[float] | np.ndarray,
-    dash: str,
-    colour: str,
-    label: str,
+    axes: Axes, x: ArrayLike, values: ArrayLike, dash: str, colour: str, label: str
 ) -> None:
     """Draw means and standard deviations over networks of values (n_networks, n_x)."""
-    mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
+    values = np.asarray(values, dtype=float)
+    mean, spread = values.mean(0), values.std(0)
     axes.errorbar(x, mean, spread, fmt=dash, color=colour, ms=4, capsize=2, label=label)
 
 
@@ -411,9 +399,8 @@ def _redrawn(module: ModuleType, run: FigureRun) -> Reproduced:
         sentence = f"There is no record {path}: run this figure without `redraw` first."
         return Reproduced(run.name, told(module)[0], skipped=sentence)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"The record {path} cannot be read ({error}): run this figure again."
-        ) from None
+        wrong = f"The record {path} cannot be read ({error})"
+        raise DataError(f"{wrong}: run this figure again.") from None
     return _write(module, parameters, record, run.out_dir)
 
 
@@ -432,8 +419,6 @@ def _write(module: ModuleType, parameters: Paper, record: dict, folder: Path) ->
 
 def recorded_parameters(default: Paper, recorded: dict[str, Any]) -> Any:
     """Return the recorded parameters, with defaults for newer parameters."""
-    given = {
-        one.name: recorded[one.name] for one in fields(default) if one.name in recorded
-    }
-    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return replace(default, **given | lists)
+    known = {name: recorded[name] for name in asdict(default) if name in recorded}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+    return replace(default, **known | lists)

@@ -65,7 +65,7 @@ def _random(
 def over_eta(p: Parameters, ecg: BinarySplit, seed: int) -> list[dict]:
     """Return the terms of κ and the accuracy for every η, for the linear network."""
     task = Heartbeats(ecg, p.duration)
-    unfolding = p.unfold(seed, *task.steps, tol=p.tol)
+    unfolding = p.unfold(seed, *task.steps)
     found = []
     for eta in p.etas:
         best = optimize(unfolding, task.stimuli, eta)
@@ -110,7 +110,7 @@ def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     seed, g = item
     task = Heartbeats(ecg, p.duration)
     n_steps, dt = task.steps
-    end = p.unfold(seed, n_steps, dt, tol=p.tol, g=g)
+    end = replace(p, g=g).unfold(seed, n_steps, dt)
     mean = end.with_readout(np.full(n_steps, 1 / n_steps))
     found: dict[str, Any] = {"g": g}
     for name, unfolding in (("end", end), ("integrated", mean)):
