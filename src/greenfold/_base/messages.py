@@ -5,7 +5,7 @@ The command line shows its options in place of these arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -65,3 +65,15 @@ def told(error: Refusal, call: Callable[[Argument], str | None]) -> str:
         return "" if None in names else "".join(map(str, names))
 
     return "".join(map(text, error._parts))
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names separated by commas, with … in place of those beyond ``most``."""
+    shown = list(map(str, names))
+    return ", ".join([*shown[:most], *["…"] * (len(shown) > most)])
+
+
+def sentence(error: object) -> str:
+    """Return the message of an error as one line that ends like a sentence, or ""."""
+    text = " ".join(str(error).split())
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."

@@ -43,6 +43,7 @@ from .. import __version__
 from .._base.checks import must, needs, require
 from .._base.files import plain, replacing, write_json
 from .._base.interrupts import noticing_interrupts
+from .._base.messages import sentence
 from .._base.progress import Bar, display
 from .._base.threads import one_thread
 
@@ -621,10 +622,8 @@ def perform(work: Work, configuration: Values, context: Values) -> dict[str, str
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # even SystemExit: the other jobs continue
-        text = " ".join(str(error).split()) or "no message"
-        sentence = text if text.endswith((".", "!", "?")) else f"{text}."
         return {
-            "error": f"{type(error).__name__}: {sentence}",
+            "error": f"{type(error).__name__}: {sentence(error) or 'no message.'}",
             "traceback": "".join(traceback.format_exception(error)),
         }
 

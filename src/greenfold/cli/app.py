@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .._base.interrupts import noticing_interrupts, was_interrupted
-from .._base.messages import ArgumentError, Refusal, told
+from .._base.messages import ArgumentError, Refusal, sentence, told
 from .._base.threads import few_threads
 from .data import fetch, list_, path
 from .explore import explore
@@ -108,14 +108,12 @@ def _sentence(error: Exception) -> str:
         text = told(error, invocation.typed)
     else:
         text = told(error, invocation.option) if isinstance(error, Refusal) else str(error)
-    text = " ".join(text.split())
-    expected = isinstance(error, _EXPECTED)
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"`{error.filename}` cannot be used: {error.strerror}"
-    if not expected or not text:
-        text = f"unexpected {type(error).__name__}: {text or 'no message'}"
-        return f"{text.rstrip('.')}; run again with --debug for the traceback."
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    if isinstance(error, _EXPECTED) and text.strip():
+        return sentence(text)
+    found = f"unexpected {type(error).__name__}: {sentence(text) or 'no message'}"
+    return f"{found.rstrip('.')}; run again with --debug for the traceback."
 
 
 def _say(text: str) -> None:

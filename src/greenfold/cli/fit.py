@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._base.interrupts import raise_if_interrupted
+from .._base.messages import listed
 from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
@@ -118,8 +119,7 @@ def _record(
 
 def _data(task: "Split", fitted: "ReservoirClassifier | PooledReservoirClassifier") -> str:
     n_classes = len(fitted.classes_)
-    names = [*map(str, fitted.classes_[:6]), *["…"] * (n_classes > 6)]
-    few = f"{n_classes} classes ({', '.join(names)})"
+    few = f"{n_classes} classes ({listed(fitted.classes_, 6)})"
     sizes = f"{fitted.n_features_in_} steps, {few}"
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 

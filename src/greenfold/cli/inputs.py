@@ -13,6 +13,7 @@ from scipy import sparse
 
 from .._base import arrays
 from .._base.checks import device_name, require
+from .._base.messages import listed
 from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
 from ..datasets import DataError, OpenedSeries
@@ -97,8 +98,8 @@ def _of_classes(
     named = np.asarray(y).astype(str)
     known = np.unique(named).tolist()
     absent = next((one for one in wanted if one not in known), None)
-    few = f"--classes may name {', '.join(known[:8])}{', …' if len(known) > 8 else ''}"
-    require(absent is None, f"`{data}` has no class {absent!r}; {few}.", DataError)
+    few = f"`{data}` has no class {absent!r}; --classes may name {listed(known)}."
+    require(absent is None, few, DataError)
     if len(set(wanted)) == 1:
         return X, np.where(named == wanted[0], wanted[0], f"not {wanted[0]}")
     kept = np.flatnonzero(np.isin(named, wanted))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._base.messages import listed
 from . import options, show
 from .options import Answer, Labelled, arg, command, group, opt, pick
 
@@ -182,9 +183,8 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
     if len(known) != 2:
-        shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
         how = "name two with --classes A,B, or compare one with all others with"
-        many = f"`{name}` has {len(known)} classes ({shown})"
+        many = f"`{name}` has {len(known)} classes ({listed(known)})"
         raise DataError(f"{many}: {how} --classes A.")
     return X, y, name
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.checks import needs
-from .._base.messages import Argument
+from .._base.messages import Argument, listed
 from .arrays import load_arrays
 from .files import File, name_of, read_bytes, suffix_of
 from .parsed import DataError, lines_of, naming, number, parse_values, readable, refuse_data
@@ -197,10 +197,9 @@ def _choose(
     what: str,
 ) -> list[str]:
     """Return the given columns, or those with matching names."""
-    listed = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
     if given is None:
         found = [key for key in columns if pattern.fullmatch(key)]
-        none = f"has no column for `{what}` among {listed}"
+        none = f"has no column for `{what}` among {listed(columns)}"
         cure = f"{none}; call them {what.removesuffix('s')}_0 and so on, or name them with "
         refuse_data(not found, cure, Argument(what), ".")
         return found
@@ -208,7 +207,7 @@ def _choose(
     for one in [given] if isinstance(given, str) else list(given) or ["(none)"]:
         fits = [one] if one in columns else fnmatch.filter(columns, one)
         none = f"has no column {one!r}, asked for with "
-        refuse_data(not fits, none, Argument(what), f"; its columns are {listed}.")
+        refuse_data(not fits, none, Argument(what), f"; its columns are {listed(columns)}.")
         found += [key for key in fits if key not in found]
     return found
 

@@ -94,7 +94,7 @@ def test_some_of_the_classes():
 
 
 def test_bumps_differ_in_their_order():
-    X, y = which_came_first(400, rng=0)
+    X, y = which_came_first(400, 0)
     early, late = X[:, 20:30].mean(1), X[:, 43:53].mean(1)
     assert ((early - late) * y).mean() > 1
-    assert (which_came_first(4, rng=1)[0] == which_came_first(4, rng=1)[0]).all()
+    assert (which_came_first(4, 1)[0] == which_came_first(4, 1)[0]).all()

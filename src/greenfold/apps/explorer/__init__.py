@@ -25,9 +25,9 @@ from scipy.special import ndtr
 
 import greenfold as gf
 
-from ..._base import checks as check
 from ..._base.checks import must, require
 from ..._base.files import plain
+from ..._base.messages import listed
 from ...estimators.base import class_weights
 from ...optimizers.convex import Convex
 from ...optimizers.linear import LinearProblem
@@ -88,10 +88,9 @@ class Source(Split):
     def only(self, classes: Sequence[str]) -> Source:
         """Return the series of some classes; raise ValueError if a class does not occur."""
         found = sorted(set(_text(self.y)))
-        shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
         for one in classes:
-            none = f"`classes` names {one!r}, but the classes of {self.name} are {shown}"
-            require(one in found, f"{none}.")
+            none = f"`classes` names {one!r}, but the classes of {self.name} are"
+            require(one in found, f"{none} {listed(found)}.")
 
         def part(X: Any, y: ArrayLike) -> tuple[Any, Any]:
             kept = np.flatnonzero(np.isin(_text(y), list(classes)))
@@ -100,7 +99,8 @@ class Source(Split):
             )
 
         X, y = part(self.X, self.y)
-        X_test, y_test = part(self.X_test, [] if self.y_test is None else self.y_test)
+        judged = [] if self.y_test is None else self.y_test
+        X_test, y_test = part(self.X_test, judged)
         return replace(self, X=X, y=y, X_test=X_test, y_test=y_test)
 
     @classmethod
@@ -127,8 +127,7 @@ class Source(Split):
         names, labels = _text(classifier.classes_), _text(self.y)
         unknown = min(set(labels) - set(names), default=None)
         has = f"`{self.name}` holds the class {unknown!r}, which the model does not know"
-        known = ", ".join(sorted(names)[:8])
-        require(unknown is None, f"{has}; it knows {known}.")
+        require(unknown is None, f"{has}; it knows {listed(sorted(names))}.")
         counts = np.array([labels.count(one) for one in names], dtype=float)
         return self._as_fitted(classifier, counts, np.ones(len(counts)))
 
@@ -636,18 +635,12 @@ def make_explorer(
     return Explorer(page, unfolding, sets)
 
 
-def which_came_first(
-    n_cases: int,
-    n_steps: int = 70,
-    noise: float = 0.6,
-    rng: np.random.Generator | int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+def which_came_first(n_cases: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw **synthetic** series of two opposite bumps; y = +1 if the upper comes first.
 
-    The bumps vary in time and height, and have red noise of standard deviation ``noise``.
+    The bumps vary in time and height, and have red noise.
     """
-    n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
-    rng = check.generator(rng)
+    rng, n_steps = np.random.default_rng(seed), 70
     t = (np.arange(n_steps) + 0.5) / n_steps
     y = rng.permutation(np.where(np.arange(n_cases) % 2, 1, -1))
     X = np.zeros((n_cases, n_steps))
@@ -660,12 +653,12 @@ def which_came_first(
     walk = rng.standard_normal((n_cases, n_steps))
     for n in range(1, n_steps):
         walk[:, n] = keep * walk[:, n - 1] + np.sqrt(1 - keep**2) * walk[:, n]
-    return X + noise * walk, y
+    return X + 0.6 * walk, y
 
 
 def built_in_source(seed: int = 0) -> Source:
     """Return `which_came_first` as a synthetic data set for the explorer."""
-    X, y = which_came_first(500, rng=seed)
+    X, y = which_came_first(500, seed)
     names = np.where(y > 0, "up first", "down first")
     note = "Two opposite bumps, in either order, on red noise; made by greenfold."
     parts = (X[:200], names[:200], X[200:], names[200:])

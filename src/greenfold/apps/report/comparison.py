@@ -193,13 +193,12 @@ class Spread:
         return self.u[np.argsort(self.soft_margin, kind="stable")[len(self.u) // 2]]
 
     def __str__(self) -> str:
-        kinds = {"accuracy": self.accuracy, "under noise": self.noisy_accuracy}
-        parts = [
-            f"{name} {one.mean():.1%} on average ({one.min():.1%} to {one.max():.1%})"
-            for name, one in kinds.items()
-        ]
-        shown = f"{len(self.accuracy)} random u (the table shows the u with median κ)"
-        return f"{shown}, linear: {'; '.join(parts)}."
+        plain, noisy = (
+            f"{one.mean():.1%} on average ({one.min():.1%} to {one.max():.1%})"
+            for one in (self.accuracy, self.noisy_accuracy)
+        )
+        shown = f"{len(self.u)} random u (the table shows the u with median κ)"
+        return f"{shown}, linear: accuracy {plain}; under noise {noisy}."
 
 
 def random_spread(row: Row, task: Split, *, n_draws: int = 11, seed: int = 0) -> Spread:
