@@ -77,7 +77,6 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
     Examples
     --------
     >>> import numpy as np
-    from numpy.typing import ArrayLike
     >>> from greenfold import ReservoirRegressor
     >>> X = np.random.default_rng(0).standard_normal((300, 20))
     >>> y = X[:, -3] - 0.5 * X[:, -5]

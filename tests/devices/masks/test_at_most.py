@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from greenfold import AtMost, Device, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold import AtMost, Convex, Device, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.devices.masks.at_most import Cuts
 
@@ -30,22 +30,23 @@ def problem(seed: int, largest: int):
 def against_every_set(seed: int, largest: int) -> float:
     """Check mask and bound of one problem; return by how much the mask falls short.
 
-    The problem of one set of inputs has a certificate (a gap of at most 1e-4, mostly
-    1e-10), so the best of all sets is the optimum.
+    The reference is the best pair found in each set of inputs. Its gap is mostly 1e-10;
+    where a gap is left, a search for a proof would take minutes and find the same pair.
     """
     network, stimuli, eta, k = problem(seed, largest)
     device = Device(mask=AtMost(k))
     best = optimize(network, stimuli, eta, device=device, rng=0)
     assert (best.u.reshape(len(best.u), -1).any(axis=1)).sum() <= k
     assert np.linalg.norm(best.u) == pytest.approx(1, rel=1e-12)
-    sets = combinations(range(network.n_inputs), k)
-    ends = [optimize(network, stimuli, eta, device=Device(inputs=s)) for s in sets]
+    sets = [Device(inputs=s) for s in combinations(range(network.n_inputs), k)]
+    method = Convex(max_nodes=0)
+    ends = [optimize(network, stimuli, eta, method, device=one) for one in sets]
     optimum = max(end.soft_margin for end in ends)
     ceiling = max(end.upper_bound for end in ends if end.upper_bound is not None)
     bound = mask_bound(network, stimuli, best, device)
     # Rounding of the ascents, relative to κ.
     assert best.soft_margin <= ceiling * (1 + 1e-9)
-    assert bound >= optimum * (1 - 1e-9)
+    assert bound >= max(optimum, best.soft_margin) * (1 - 1e-9)
     assert best.upper_bound is not None
     assert bound <= best.upper_bound * (1 + 1e-9)
     return (optimum - best.soft_margin) / optimum
@@ -53,7 +54,7 @@ def against_every_set(seed: int, largest: int) -> float:
 
 @pytest.mark.parametrize("seed", [1, 4])
 def test_no_set_of_inputs_is_better_than_the_bound(seed):
-    assert against_every_set(seed, largest=5) <= 1e-6
+    assert against_every_set(seed, largest=5) <= 1e-7
 
 
 @pytest.mark.slow

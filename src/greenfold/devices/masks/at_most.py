@@ -29,6 +29,8 @@ _ENUMERATED = 100
 #: (those of least weight) and of others (those of steepest κ) that are exchanged, number of
 #: best exchanges to ascend from, and relative gain that counts as a rise.
 _ROUNDS, _LEAST, _STEEPEST, _TRIED, _GAIN = 50, 10, 20, 8, 1e-9
+#: Limit of evaluations of the last ascent, in the set of the best mask.
+_LAST = 10_000
 #: Limit of rounds of cuts, share of a direction from which on it is cut, number of cuts per
 #: round, and relative decrease of the bound at which to stop.
 _CUTS, _MINOR, _PER_ROUND, _DECREASE = 12, 1e-3, 4, 1e-4
@@ -106,13 +108,18 @@ class AtMost(Mask, name="at-most", usage="K"):
     def solve(
         self, problem: MaskProblem, u: np.ndarray, bound: float, rng: np.random.Generator
     ) -> Masked:
-        """Return the best end of ascents, and of exchanges of single inputs."""
+        """Return the best end of ascents and of exchanges of single inputs.
+
+        The last ascent, in the set found, takes as many steps as it needs.
+        """
         limit, ends = enough(bound), [best_within(problem, [u], self.nearest, bound, rng)]
         if comb(len(u), self.k) <= _ENUMERATED:
             for chosen in combinations(range(len(u)), self.k):
                 project = partial(_within, rows=np.array(chosen))
                 ends.append(ascend_within(problem, u, project, limit))
-        return self._exchanged(problem, max(ends, key=lambda end: end.value), limit)
+        best = self._exchanged(problem, max(ends, key=lambda end: end.value), limit)
+        project = partial(_within, rows=np.flatnonzero(best.u.any(axis=1)))
+        return ascend_within(problem, best.u, project, limit, _LAST)
 
     def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Return the end of an ascent from a mask of this kind."""
