@@ -128,7 +128,7 @@ class Method(ABC):
         kind = "linear" if linear else "non-linear"
         names = [
             name
-            for name, one in cls._named.items()
+            for name, one in sorted(cls._named.items())
             if (one.takes_linear if linear else one.takes_nonlinear)
         ]
         wanted = f"be one of {', '.join(names)}, or such an object, for a {kind} system"
