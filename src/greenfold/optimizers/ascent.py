@@ -180,8 +180,10 @@ def foretell(
         timed = system.with_tol(system.tol)
     elif isinstance(system, Unfolding) and order > 2:
         timed = system.at_order(2)
-    X = np.random.default_rng(0).standard_normal((min(n_series, _TIMED), n_channels, 1))
-    X = np.repeat(X, system.n_steps, axis=2) / 10
+    values = np.random.default_rng(0).standard_normal(
+        (min(n_series, _TIMED), n_channels, 1)
+    )
+    X = np.repeat(values, system.n_steps, axis=2) / 10
     u = np.full((system.n_inputs, n_channels), (system.n_inputs * n_channels) ** -0.5)
     try:
         timed.states(X[:1], u)  # fills caches, which are not timed

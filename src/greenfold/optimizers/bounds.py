@@ -21,6 +21,9 @@ jointly convex in all of its variables. With one readout, P = 0 and R = 0, it is
 ηP_j = 2λ. R expresses restrictions of the input projection: those of a mask, and `Sectors`.
 """
 
+# The capital letters are matrices, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

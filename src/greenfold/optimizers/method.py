@@ -322,17 +322,15 @@ def _quantised(
     Unless ``keep_u`` is set, for a mask or a given u, it also solves for the u of the new
     readout.
     """
-    reach = 2 ** (bits - 1) - 1
-    levels: np.ndarray = np.array([-1.0, 1.0])
-    if bits > 1:
-        levels = np.arange(-reach, reach + 1.0)
+    reach = (1 << bits - 1) - 1
+    levels = np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
     u, best = found.u, None
     for _ in range(1 if keep_u else _ROUNDS):
         b, Q = problem.readout_terms(u)
         quadratic = UnitQuadratic(b, Q, problem.eta)
         starts = list(roundings(problem.best_readout(u)[0], levels))
         order = np.argsort([-quadratic.value(levels[k]) for k in starts], kind="stable")
-        ends = [climb(quadratic, starts[i], levels) for i in order[:_AHEAD]]
+        ends = [climb(quadratic, starts[int(i)], levels) for i in order[:_AHEAD]]
         s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
         v = s / np.linalg.norm(s)
         margin = problem.margin(u, v)

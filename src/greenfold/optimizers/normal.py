@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -126,8 +125,8 @@ def solve_regression(
     basis, sizes = root(task.covariance)
     mean = 2 * task.cross.reshape(-1, task.n_steps)
     # Each target has its own variables in the dual.
-    own: Any = np.kron(np.eye(n_targets), np.sqrt(2) * sizes * basis)
-    each: np.ndarray = own.reshape(*mean.shape, -1)
+    roots: np.ndarray = np.sqrt(2) * sizes * basis
+    each = np.kron(np.eye(n_targets), roots).reshape(*mean.shape, -1)
     free, curvature = np.zeros(modes.responses.shape[1]), 1 / (2 * task.ridge)
     dual = _Dual(_as_pairs(modes), mean, each, free, slope=0.0, curvature=curvature)
     *_, (found, bound) = _improved(dual)
@@ -153,8 +152,7 @@ def _modes(system: LinearSystem) -> NormalModes | None:
 
 def _as_pairs(modes: NormalModes) -> np.ndarray:
     """Return γ as pairs of real numbers, (n_steps, n_blocks, 2)."""
-    viewed: Any = modes.responses.view(np.float64)
-    return viewed.reshape(*modes.responses.shape, 2)
+    return np.stack([modes.responses.real, modes.responses.imag], axis=-1)
 
 
 def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
@@ -191,7 +189,7 @@ def _unit_pair(
         in_u[last] = max(0.0, 1 - in_u.sum())
     else:
         last = int(np.argmin(sizes))
-        p, others = sizes[last], np.delete(np.arange(n_blocks), [last])
+        p, others = sizes[last], np.delete(np.arange(len(sizes)), [last])
         r = float(sizes[others].sum())
         share = sizes[others] / r if r > 0 else np.eye(1, n_blocks - 1)[0]
         # x = |u_last|² solves p²/x + r²/(1 − x) = 1; a root exists because p + r ≤ 1.
@@ -299,7 +297,7 @@ class _Dual:
 
 def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
     """Yield weights and a bound after each pass over all blocks, until they meet."""
-    at = _Point(np.zeros(dual.roots.shape[2]), 0.0, 0.0)
+    at = _Point(np.zeros_like(dual.roots[0, 0]), 0.0, 0.0)
     best, value = _Weights.none(dual), 0.0
     needed, bound = dual.scan(at)
     yield best, bound
@@ -397,7 +395,7 @@ class _Barrier:
             slopes[:, :rank] = 2 * self._pulled(z)
             slopes[:, -2], slopes[:, -1] = right, at.e
             slopes /= g[:, None]
-            gradient = -slopes.sum(0)
+            gradient: np.ndarray = -slopes.sum(0)
             gradient[:rank] += tau * at.c
             gradient[-2:] += tau * (self.dual.slope + self.dual.curvature * at.t) / 2
             # The Hessian is the sum of the slopes of log g squared and the curvature of g.
@@ -409,10 +407,9 @@ class _Barrier:
             H[-2, -1] -= float((1 / g).sum())
             H[-1, -2] = H[-2, -1]
             unit = 1 / np.sqrt(np.diag(H))
-            H *= unit[:, None] * unit
-            H[np.diag_indices(size)] += _RIDGE
-            solved: Any = cho_solve(cho_factor(H), unit * gradient)
-            step: np.ndarray = -unit * solved
+            scaled: np.ndarray = H * unit[:, None] * unit
+            scaled[np.diag_indices(size)] += _RIDGE
+            step: np.ndarray = -unit * cho_solve(cho_factor(scaled), unit * gradient)
             decrement = -float(gradient @ step)
             start, length = np.append(at.c, [at.e, at.f]), 2.0
             ahead, height = at, self._height(at, tau)

@@ -15,11 +15,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from .._base import checks as check
+from .._base.arrays import Array
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge
@@ -128,12 +128,12 @@ class NonlinearRegression:
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Return the optimal V, J, and ∂J/∂u at that V."""
-        if self._prepared is None:
-            V, margin, bar = self._solve(self.system.states(self.task.X, u))
+        found = None if self._prepared is None else self._prepared(u)
+        states = self.system.states(self.task.X, u) if found is None else found.states
+        V, margin, bar = self._solve(states)
+        if found is None:
             gradient = self.system.pullback(self.task.X, u, bar)
         else:
-            found = self._prepared(u)
-            V, margin, bar = self._solve(found.states)
             gradient = found.pullback(bar)[0]
         return V, margin, np.asarray(gradient).reshape(u.shape)
 
@@ -143,11 +143,11 @@ class NonlinearRegression:
         rest = self.task.y - self.task.offset - (Y - Y.mean(0)) @ V
         return (rest**2).mean(0)
 
-    def _solve(self, states: Any) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        Y = np.asarray(states)
-        if not np.isfinite(Y).all():
+    def _solve(self, states: Array) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        reached = np.asarray(states)
+        if not np.isfinite(reached).all():
             raise FloatingPointError("the states are not finite")
-        Y = Y - Y.mean(0)
+        Y = reached - reached.mean(0)
         T = np.asarray(self.task.y) - self.task.offset
         n = len(Y)
         V = solve_ridge(Y.T @ Y / n, Y.T @ T / n, self.task.ridge)

@@ -79,10 +79,10 @@ class SequenceProblem:
     def _residual(self, Z: Array, V: np.ndarray) -> Array:
         """Return the residuals of the targets, (n_rows, n_targets)."""
         xp = namespace(Z)
-        V = like(V, Z)
+        readout = like(V, Z)
         mean = xp.sum(Z, axis=0) / self.task.n_used
         targets = xp.reshape(self.task.y, (-1, self.task.n_targets))
-        return self._counted(targets - Z @ V + mean @ V)
+        return self._counted(targets - Z @ readout + mean @ readout)
 
     def readout(self, states: Array) -> tuple[np.ndarray, float, Array]:
         """Return the optimal V (n_features, n_targets), L, and ∂L/∂states.
