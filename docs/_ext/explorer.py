@@ -23,8 +23,7 @@ def make(path: Path) -> None:
     """Write the page of the built-in series."""
     from greenfold import Reservoir
     from greenfold.apps.demo import demo_task
-    from greenfold.apps.explorer import Source, make_explorer
-    from greenfold.apps.explorer import built_in_source
+    from greenfold.apps.explorer import Source, built_in_source, make_explorer
 
     task = demo_task(0)
     beats = Source(task.name, task.X, task.y, task.X_test, task.y_test, task.note)

@@ -152,15 +152,16 @@ def _modes(system: LinearSystem) -> NormalModes | None:
 
 def _as_pairs(modes: NormalModes) -> np.ndarray:
     """Return γ as pairs of real numbers, (n_steps, n_blocks, 2)."""
-    return np.stack([modes.responses.real, modes.responses.imag], axis=-1)
+    viewed: np.ndarray = modes.responses.view(np.float64)
+    return viewed.reshape(len(viewed), -1, 2)
 
 
 def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
     """Return η times the noise variance per block, or None if the noise mixes blocks."""
-    P, n_blocks = problem.covariance, modes.responses.shape[1]
+    own = np.eye(modes.responses.shape[1])
+    P = problem.covariance
     if P is None:
-        return np.zeros(n_blocks)
-    own = np.eye(n_blocks)
+        return np.zeros(len(own))
     directions = modes.vectors(own)
     variances = ((P @ directions) * directions).sum(0)
     error = 0.0
