@@ -1,15 +1,17 @@
-"""Analyses around an optimum: over time and angle, η and τ, masks and networks."""
+"""Analyses around an optimum: parts of κ, time, angle, η and τ, masks and networks."""
 
 from .curves import MarginCurve, TauChoice, choose_tau, margin_over_angle, margin_over_time
 from .eta import EtaChoice, choose_eta
 from .masks import MarginInterval, MaskStudy, margin_interval, mask_bound, study_mask
 from .memory import MemoryCapacity, memory_capacity
 from .networks import ReservoirPath, optimize_reservoir
+from .parts import MarginParts, margin_parts, with_equal_covariances
 
 __all__ = [
     "EtaChoice",
     "MarginCurve",
     "MarginInterval",
+    "MarginParts",
     "MaskStudy",
     "MemoryCapacity",
     "ReservoirPath",
@@ -19,8 +21,10 @@ __all__ = [
     "margin_interval",
     "margin_over_angle",
     "margin_over_time",
+    "margin_parts",
     "mask_bound",
     "memory_capacity",
     "optimize_reservoir",
     "study_mask",
+    "with_equal_covariances",
 ]

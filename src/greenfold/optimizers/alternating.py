@@ -4,12 +4,13 @@ They optimise u and v in turn. For a fixed readout
 κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u]. The first rounds leave out σ₁ and σ₂
 (cases A and B). When they saturate, a root finder solves the Lagrange conditions of the
 whole polynomial (case C). The tensors are never formed: the adjoint of the unfolding gives
-their contractions with u.
+their contractions with u (`InputPolynomial`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ _EVALUATIONS = 20
 class Alternating(Method, name="alternating"):
     """The paper's algorithm for linear systems, or its Algorithm 1 at order 1.
 
-    It optimises u and v in turn, from random input projections.
+    It optimises u and v in turn, from random input projections, to a stationary point of
+    κ on unit vectors (paper, equation 8, `def_opt_with_Lagrange`).
 
     Parameters
     ----------
@@ -46,31 +48,50 @@ class Alternating(Method, name="alternating"):
         Limit of rounds per start.
     tol : float
         Relative gain per round at which a start stops.
+    screen : int, optional
+        Number of rounds after which only the best start continues, as the paper advises; by
+        default, every start runs to its end.
     """
 
     n_starts: int = N_DRAWN
     rounds: int = 300
     tol: float = 1e-6
+    screen: int | None = None
 
     def __post_init__(self) -> None:
         check.count(self.n_starts, "n_starts")
         check.count(self.rounds, "rounds")
         check.positive(self.tol, "tol")
+        if self.screen is not None:
+            few = check.count(self.screen, "screen") < self.rounds
+            check.must(few, "screen", f"be less than `rounds` = {self.rounds}", self.screen)
+            check.without_effect(self.n_starts == 1, "screen", "with a single start")
 
     def solve(self, run: Run) -> Projections:
         """Return the best end of all starts."""
-        problem, rounds, tol = run.problem, self.rounds, self.tol
+        problem = run.problem
         if isinstance(problem, LinearProblem):
-
-            def solve(u: np.ndarray) -> Candidate:
-                return alternate(problem, u, max_iter=rounds, tol=tol)
+            alternated = partial(alternate, problem)
         else:
-            quadratic = QuadraticInput(problem)
+            alternated = partial(alternate_nonlinear, QuadraticInput(problem))
+        whole = partial(alternated, max_iter=self.rounds, tol=self.tol)
+        screen = self.screen
+        if screen is None:
+            return run.finish(collect(run.starts(self.n_starts), whole), self.name)
+        first: list[np.ndarray] = []
 
-            def solve(u: np.ndarray) -> Candidate:
-                return alternate_nonlinear(quadratic, u, max_iter=rounds, tol=tol)
+        def few(u: np.ndarray) -> Candidate:
+            found = alternated(u, max_iter=screen, tol=self.tol)
+            first.append(u)
+            return found
 
-        return run.finish(collect(run.starts(self.n_starts), solve), self.name)
+        ends = collect(run.starts(self.n_starts), few)
+        best = max(range(len(ends)), key=lambda i: ends[i].margin.value)
+        if ends[best].status == "max_iterations" and ends[-1].status != "interrupted":
+            # The first rounds are repeated: they are the same, and few.
+            ends += collect([first[best]], whole)
+            del ends[best]
+        return run.finish(ends, self.name)
 
 
 class FixedReadout:
@@ -91,8 +112,59 @@ class FixedReadout:
         return margin, kernels.pullback(a_bar.reshape(a.shape), C_bar.reshape(C.shape))
 
 
+class InputPolynomial:
+    """κ at one readout v as a polynomial of degree four in u (paper, supplement).
+
+    κ(u) = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u, u, u] − σ₂[u, u, u, u].
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+        An `Unfolding` at order 1 with a quadratic gain, and its stimuli.
+    v : ndarray (n_neurons,)
+
+    Attributes
+    ----------
+    m0 : ndarray (n_neurons, n_channels)
+    m1, sigma0 : ndarray (n_neurons, n_channels, n_neurons, n_channels)
+        Matrices on pairs of entries of u.
+    """
+
+    def __init__(self, problem: NonlinearProblem, v: np.ndarray) -> None:
+        self._eta, self._stimuli = problem.eta, problem.stimuli
+        m0, m1, sigma0 = QuadraticInput(problem).matrices(v)
+        assert isinstance(problem.system, Unfolding)
+        self._readout = problem.system.readout_kernels(v)
+        self.m0 = m0.T
+        self.m1, self.sigma0 = (one.transpose(1, 0, 3, 2) for one in (m1, sigma0))
+
+    def sigma1(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return σ₁[u, u, u] and its gradient in u, both (η/2) times a third moment.
+
+        The gradient is the contraction of σ₁ with u twice, summed over the three places.
+        """
+        return self._cost(u, cross=True)
+
+    def sigma2(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return σ₂[u, u, u, u] and its gradient in u; see `sigma1`."""
+        return self._cost(u, cross=False)
+
+    def _cost(self, u: np.ndarray, *, cross: bool) -> tuple[float, np.ndarray]:
+        kernels = self._readout.at(u.reshape(self.m0.shape))
+        assert kernels.C is not None
+        a, C = kernels.a.ravel(), kernels.C.reshape(kernels.a.size, -1)
+        parts = self._stimuli.kernel_parts(a, C, self._eta)
+        part = parts.mixed if cross else parts.bilinear
+        back = part.a_bar.reshape(kernels.a.shape), part.C_bar.reshape(kernels.C.shape)
+        return part.value, kernels.pullback(*back)
+
+
 class QuadraticInput:
-    """The best u for a fixed v without the O(α) terms of Σ (cases A and B)."""
+    """The best u for a fixed v without the O(α) terms of Σ (cases A and B).
+
+    It solves the paper's equations 15 and 16, `soft-margin-gradient-u` and
+    `soft-margin-gradient-lambda-u`.
+    """
 
     def __init__(self, problem: NonlinearProblem) -> None:
         system, stimuli = problem.system, problem.stimuli
@@ -105,19 +177,23 @@ class QuadraticInput:
         self.problem, self.system = problem, system
         self.m1 = system.square_of_input()
 
-    def __call__(self, v: np.ndarray) -> np.ndarray:
-        """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u (`bisection-problem-lambda-u`)."""
+    def matrices(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the paper's m₀, m₁ and σ₀ for a readout v, channels before neurons."""
         stimuli = self.problem.stimuli
         rows = self.system.maps.readout_response(v)  # (K, N)
         mu = stimuli.mu.reshape(stimuli.n_channels, -1)
         psi = np.asarray(stimuli.psi).reshape(*mu.shape, *mu.shape)
-        m0 = (mu @ rows).ravel()
         half = np.einsum("cndm,np->cpdm", psi, rows)
         sigma0 = 0.5 * self.problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)
-        m1 = self.m1(v, stimuli.labelled_second_moment)
+        m1 = np.asarray(self.m1(v, stimuli.labelled_second_moment))
+        return mu @ rows, m1.reshape(sigma0.shape), sigma0
+
+    def __call__(self, v: np.ndarray) -> np.ndarray:
+        """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u."""
+        m0, m1, sigma0 = self.matrices(v)
         Q = 2 * (sigma0 - m1).reshape(m0.size, -1)
-        u = maximize_on_sphere(m0, (Q + Q.T) / 2).v
-        return u.reshape(stimuli.n_channels, -1).T
+        u = maximize_on_sphere(m0.ravel(), (Q + Q.T) / 2).v
+        return u.reshape(m0.shape).T
 
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,6 +119,29 @@ def class_share(
     return given / given.sum()
 
 
+class KernelPart(NamedTuple):
+    """A part of (η/2) vᵀΣv, with its gradients in the kernels a and C."""
+
+    value: float
+    a_bar: np.ndarray
+    C_bar: np.ndarray
+
+
+class KernelParts(NamedTuple):
+    """κ = mean_linear + mean_bilinear − linear − mixed − bilinear.
+
+    ``mean_linear`` and ``mean_bilinear`` are v·M₀ and v·M₁. ``linear`` is (η/2) vᵀΣ₀v;
+    ``mixed`` and ``bilinear`` are the parts of (η/2) vᵀΣ₁v of first and of second degree
+    in C, the paper's σ₁[u, u, u] and σ₂[u, u, u, u].
+    """
+
+    mean_linear: float
+    mean_bilinear: float
+    linear: KernelPart
+    mixed: KernelPart
+    bilinear: KernelPart
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Stimuli(Shown):
     """Two classes of stimuli with labels ζ = ±1, described by their moments.
@@ -204,6 +227,28 @@ class Stimuli(Shown):
 
         ``a`` has D = n_channels · n_steps entries; C is (D, D) and symmetric.
         """
+        raise self._linear_only()
+
+    def kernel_parts(self, a: np.ndarray, C: np.ndarray, eta: float) -> KernelParts:
+        """Return the parts of κ that a and C of the predictor a·x + xᵀCx contribute."""
+        none_a, none_C = np.zeros_like(a), np.zeros_like(C)
+        linear, a_alone, _ = self.kernel_margin(a, none_C, eta)
+        square, _, C_alone = self.kernel_margin(none_a, C, eta)
+        whole, a_bar, C_bar = self.kernel_margin(a, C, eta)
+        # The separation is linear in a and C, so it drops out of the mixed gradients.
+        mixed = whole.variance - linear.variance - square.variance
+        squared = self.labelled_second_moment - C_alone
+        return KernelParts(
+            linear.separation,
+            square.separation,
+            KernelPart(linear.variance, self.mu - a_alone, none_C),
+            KernelPart(mixed, a_alone - a_bar, C_alone - C_bar),
+            KernelPart(square.variance, none_a, squared),
+        )
+
+    @property
+    def class_laws(self) -> list[tuple[int, float, np.ndarray, np.ndarray]]:
+        """ζ, weight, mean (D,) and covariance (D, D) of each class."""
         raise self._linear_only()
 
     @property

@@ -128,6 +128,11 @@ class GaussianStimuli(Stimuli):
         return (X[:, 0] if self.n_channels == 1 else X), labels
 
     @property
+    def class_laws(self) -> list[tuple[int, float, np.ndarray, np.ndarray]]:
+        """ζ, weight, mean (D,) and covariance (D, D) of each class."""
+        return [(sign, 0.5, m, S) for sign, m, S in _laws(self)]
+
+    @property
     def labelled_second_moment(self) -> np.ndarray:
         """⟨ζ x xᵀ⟩ = χ."""
         return self.chi

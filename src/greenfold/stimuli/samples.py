@@ -348,13 +348,20 @@ class SampleStimuli(Stimuli):
         return (self.class_share / counts)[(signs > 0).astype(int)]
 
     @property
-    def labelled_second_moment(self) -> np.ndarray:
-        """Second moment ⟨ζ x xᵀ⟩ of the transformed series, from the class moments."""
-        total = np.zeros(self.psi.shape)
+    def class_laws(self) -> list[tuple[int, float, np.ndarray, np.ndarray]]:
+        """ζ, weight, mean (D,) and covariance (D, D) of each class, transformed."""
+        laws: list[tuple[int, float, np.ndarray, np.ndarray]] = []
         moments = zip((-1, 1), self.class_share, self.class_moments, strict=True)
         for sign, share, part in moments:
             mean = (part.mean - self.centre.ravel()) * self.scale
-            inside = np.asarray(part.covariance) * self.scale**2
+            laws.append((sign, share, mean, np.asarray(part.covariance) * self.scale**2))
+        return laws
+
+    @property
+    def labelled_second_moment(self) -> np.ndarray:
+        """Second moment ⟨ζ x xᵀ⟩ of the transformed series, from the class moments."""
+        total = np.zeros(self.psi.shape)
+        for sign, share, mean, inside in self.class_laws:
             total += sign * share * (inside + np.outer(mean, mean))
         return total
 
