@@ -160,15 +160,15 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
     known = device.state_noise is None and device.bits is None
     text = "have no state noise and no bits, which the interval does not support"
     check.must(known, "device", text, device)
-    one, got = np.ndim(device.readout_noise) == 0, f"shape {np.shape(device.readout_noise)}"
+    noise = np.asarray(0.0 if device.readout_noise is None else device.readout_noise)
     text = "be one standard deviation for an interval"
-    check.must(one, "readout_noise", text, got)
+    check.must(noise.ndim == 0, "readout_noise", text, f"shape {noise.shape}")
     if device.input_noise is not None:
         psi = np.asarray(stimuli.psi)
         psi = psi + device.noise(len(psi), 1)["input"]
         stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
     # With a readout of unit norm, independent noise of equal size lowers every κ equally.
-    return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
+    return stimuli, eta / 2 * float(noise) ** 2
 
 
 def _solved_again(

@@ -90,11 +90,11 @@ def memory_capacity(
     check.must(linear, "system", "be linear", got)
     steps = np.atleast_1d(np.arange(system.n_steps) if delays is None else delays)
     device = Device(readout_noise=0.1) if device is None else device
-    one = np.ndim(device.readout_noise) == 0 and device.readout_noise
+    noise = np.asarray(0.0 if device.readout_noise is None else device.readout_noise)
     wanted = "have one positive standard deviation as `readout_noise`: without noise "
     wanted += "every u of a generic network remembers equally much"
-    check.must(one, "device", wanted, device.readout_noise)
-    ridge = float(device.readout_noise) ** 2
+    check.must(noise.ndim == 0 and noise > 0, "device", wanted, device.readout_noise)
+    ridge = float(noise) ** 2
     task = RegressionTask.memory(steps, system.n_steps, ridge=ridge)
     chosen = replace(device, readout_noise=None)
     known = not isinstance(u, str) or u in ("solved", "random")

@@ -86,9 +86,11 @@ class AtMost(Mask, name="at-most", usage="K"):
         object.__setattr__(self, "k", check.count(self.k, "k"))
 
     @classmethod
-    def from_numbers(cls, k: float) -> AtMost:
+    def from_numbers(cls, *numbers: float) -> AtMost:
         """Return the mask for this number of inputs."""
-        return cls(int(k) if k.is_integer() else k)
+        (k,) = numbers
+        check.must(k.is_integer(), "k", "be an integer", k)
+        return cls(int(k))
 
     @property
     def kind(self) -> str:

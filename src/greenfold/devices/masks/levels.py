@@ -64,10 +64,9 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
     @classmethod
     def from_numbers(cls, *numbers: float) -> Levels:
         """Return the mask with this number of levels, or with these levels."""
-        if len(numbers) > 1:
-            return cls(numbers)
-        (number,) = numbers
-        return cls(int(number) if number.is_integer() else number)
+        if len(numbers) == 1 and numbers[0].is_integer():
+            return cls(int(numbers[0]))
+        return cls(numbers)
 
     @cached_property
     def known(self) -> np.ndarray | None:
