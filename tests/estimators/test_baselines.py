@@ -48,7 +48,7 @@ def test_last_season_last_value_and_mean():
 
 
 def test_delay_ridge_is_ridge_of_scikit_learn():
-    """Its own loop; alpha = rows × penalty. Equal up to rounding of the normal equations."""
+    """Its own loop; alpha = rows × penalty. Equal up to rounding of normal equations."""
     series = np.column_stack([ar1(300, 0), ar1(300, 1)]) * [3, 0.1] + [5, 0]
     p, penalty = 4, 0.01
     made = DelayRidge.fit(series, p, penalty).forecast(6)
