@@ -160,33 +160,6 @@ def test_exogenous_input_is_used():
         model.forecast(50)
 
 
-def test_band_holds_the_forecast_and_widens(forecaster):
-    lower, upper = forecaster.forecast_band(60, n_paths=60)
-    middle = forecaster.forecast(60)
-    assert (lower[0] <= middle[0]).all()
-    assert (middle[0] <= upper[0]).all()
-    width = (upper - lower).mean(1)
-    assert width[-1] > 3 * width[0] > 0
-
-
-def test_the_band_is_as_wide_as_the_noise():
-    """One step ahead of a noisy wave: level 0.9 is ±1.645 errors of one step."""
-    t = np.arange(1500)
-    noise = 0.1 * np.random.default_rng(0).standard_normal(1500)
-    wave = np.sin(t / 5) + noise
-    model = ReservoirForecaster(20, max_iter=5, random_state=0).fit(wave[:1000])
-    lower, upper = model.forecast_band(1, n_paths=4000)
-    width = 2 * 1.645 * float(model.residual_[0]) * wave[:1000].std()
-    # Quantiles of 4000 draws scatter by 2 %.
-    assert (upper - lower)[0] == pytest.approx(width, rel=0.08)
-    inside = []
-    for at in range(1100, 1500, 5):
-        low, high = model.forecast_band(1, context=wave[:at], n_paths=300)
-        inside.append(low[0] <= wave[at] <= high[0])
-    # 80 tries of 0.9 scatter by 0.034.
-    assert np.mean(inside) == pytest.approx(0.9, abs=0.11)
-
-
 def test_update_is_ridge_on_everything_so_far(forecaster, series):
     """Recursive least squares end where the sums of all rows end."""
     import copy

@@ -163,7 +163,7 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
     before = values[-len(study.ahead) :]
     times = study.time(np.arange(1 - len(before), len(study.ahead) + 1))
     past, ahead = np.split(times, [len(before)])
-    noisy = "90 % of forecasts with noise as large as the one-step error"
+    banded = "90 % band, from the errors of held-out forecasts"
     for channel, name in enumerate(names):
         x = f"{study.unit} after the end of the series"
         with look.drawing(f"ahead{channel}", f"Forecast: {name}", x) as made:
@@ -171,5 +171,5 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
             own = study.ahead[:, channel]
             made.line(ahead, own, look.SOLVED, label="forecast", lw=1.2)
             low, high = (one[:, channel] for one in study.band)
-            made.band(ahead, low, high, look.SOLVED, noisy)
+            made.band(ahead, low, high, look.SOLVED, banded)
         yield made

@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._base import checks as check
 from ..._base import codec
+from ..._base.codec import refuse_file
 from ..._base.progress import watched
 from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences
 from ..base import describe_fitted
+from .bands import HELD_OUT, HeldOutLoops, half_widths
 from .base import (
     FIELDS,
     Scale,
@@ -94,6 +96,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     #: Largest deviation in training, and the last learnt sample.
     _largest: float
     _last: np.ndarray
+    #: Closed loops on held-out blocks, for the width of bands.
+    _held_out: HeldOutLoops
 
     @with_few_threads(lambda self: self.n_neurons)
     @watched
@@ -120,6 +124,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             pairs = self._next_samples(found, exog)
             self._largest = max(float(np.abs(one).max()) for one in pairs.targets)
             self._last = pairs.targets[self._fit(pairs)][-1].copy()
+            run = self._drive(self.driven_, pairs)
+            self._held_out = HeldOutLoops.of(run, self.ridge_)
         return self
 
     def _next_samples(self, series: list[np.ndarray], exog: ArrayLike | None) -> Pairs:
@@ -202,7 +208,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             If the loop leaves ten times the range of the training series, the forecast is
             NaN from there on, and a `DivergenceWarning` is issued.
         """
-        return self._shown(self._closed(n_steps, context, exog)[:, 0])
+        return self._shown(self._closed(n_steps, context, exog))
 
     def forecast_band(
         self,
@@ -210,25 +216,34 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         context: ArrayLike | None = None,
         exog: ArrayLike | None = None,
         *,
-        n_paths: int = 100,
         level: float = 0.9,
-        rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
+        """Return lower and upper bounds of the next samples, shaped like a ``forecast``.
 
-        Each of ``n_paths`` forecasts gets noise at every step, as large as the one-step
-        error in training. A fraction ``level`` of the forecasts lies between
-        the bounds. The bounds do not include errors of the model itself.
+        The band has the forecast in its middle. At every step and for every channel, it is
+        as wide as the errors of closed loops that started on blocks of the training series
+        which their readout had not seen (split conformal prediction, by horizon). At each
+        step, a sample lies in the band with a probability of at least ``level`` if the
+        error of this forecast and those of the held-out loops are exchangeable. So the
+        series must be stationary, and as predictable where the forecast begins as on
+        average over the training series. This is approximate for two reasons: loops that
+        start close together are alike, and the input weights have seen the blocks.
+
+        Held-out loops are at most a block long, about a quarter of the training series.
+        Beyond the last step that enough of them reach, the width stays at its largest, and
+        a `UserWarning` names the step. ``partial_fit`` and ``update`` do not change the
+        width.
         """
         level = check.positive(level, "level")
         check.must(level < 1, "level", "be below 1", level)
-        n_paths = check.count(n_paths, "n_paths", minimum=2)
-        generator = check.generator(rng)
-        made = self._closed(n_steps, context, exog, n_paths, generator)
-        with warnings.catch_warnings():  # the divergence of all paths is already reported
-            warnings.simplefilter("ignore", RuntimeWarning)
-            ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
-        return self._shown(ends[0]), self._shown(ends[1])
+        made = self._closed(n_steps, context, exog)
+        widths, n_held = half_widths(self._held_out.errors(self._run, len(made)), level)
+        if n_held < len(made):
+            what = f"the held-out loops that set the width of the band reach {n_held} of "
+            what += f"{len(made)} steps; beyond, the width stays the same, which has no "
+            what += "guarantee. Fit a longer series for a longer band."
+            warnings.warn(what, UserWarning, stacklevel=2)
+        return self._shown(made - widths), self._shown(made + widths)
 
     def _begin(
         self, n_steps: int, context: ArrayLike | None, exog: ArrayLike | None
@@ -246,43 +261,66 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         return state, seen[-1], extra[len(seen) :]
 
     def _closed(
-        self,
-        n_steps: int,
-        context: ArrayLike | None,
-        exog: ArrayLike | None,
-        n_lanes: int = 1,
-        noise: np.random.Generator | None = None,
+        self, n_steps: int, context: ArrayLike | None, exog: ArrayLike | None
     ) -> np.ndarray:
-        """Return predictions (n_steps, n_lanes, n_channels), NaN after divergence."""
+        """Return predictions (n_steps, n_channels), NaN after divergence."""
         check_is_fitted(self)
         n_steps = check.count(n_steps, "n_steps")
         state, sample, extra = self._begin(n_steps, context, exog)
-        states = np.repeat(state[None], n_lanes, axis=0)
-        x = np.repeat(np.concatenate([sample, extra[0]])[None], n_lanes, axis=0)
-        limit = _DIVERGED * self._largest
-        found = np.full((n_steps, n_lanes, len(self.residual_)), np.nan)
-        alive = np.arange(n_lanes)
+        inputs = np.zeros((n_steps, 1, len(sample) + extra.shape[1]))
+        inputs[0, 0, : len(sample)] = sample
+        inputs[:, 0, len(sample) :] = extra
+        made = self._run(state[None], inputs)[:, 0]
+        lost = np.isnan(made[:, 0])
+        if lost.any():
+            what = "the closed loop left the range of the training series at step "
+            what += (
+                f"{np.argmax(lost) + 1} of {n_steps}; it is NaN from there on. Check the "
+            )
+            what += "units of `context`, or use more neurons, a larger `ridge` or "
+            what += "another `random_state`."
+            warnings.warn(what, DivergenceWarning, stacklevel=3)
+        return made
+
+    def _run(
+        self,
+        states: np.ndarray,
+        inputs: np.ndarray,
+        readout: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Run closed loops and return predictions (n_steps, n_loops, n_channels).
+
+        ``states`` (n_loops, n_neurons) come before the inputs (n_steps, n_loops, n_inputs).
+        Of the inputs, the first row counts, and the known inputs of the other rows. After a
+        loop has diverged, its predictions are NaN.
+        """
+        n_steps, n_loops, n_inputs = inputs.shape
+        n_channels = self.n_channels_in_
+        limit, readout = _DIVERGED * self._largest, readout or self._readout
+        found = np.full((n_steps, n_loops, n_channels), np.nan)
+        alive, x = np.arange(n_loops), inputs[0]
         for index in range(n_steps):
-            states = self.driven_.advance(states, x)
-            made = self._read(states, x)
-            if noise is not None:
-                made += self.residual_ * noise.standard_normal(made.shape)
+            states, made = self._step(states, x, readout)
             good = (np.abs(made) <= limit).all(1)
             if not good.all():
                 alive, states, made = alive[good], states[good], made[good]
-                if noise is None or not len(alive):
-                    what = "the closed loop left the range of the training series at step "
-                    what += f"{index + 1} of {n_steps}; it is NaN from there on. Check the "
-                    what += "units of `context`, or use more neurons, a larger `ridge` or "
-                    what += "another `random_state`."
-                    warnings.warn(what, DivergenceWarning, stacklevel=3)
+                if not len(alive):
                     break
-            found[index, alive] = made
-            x = made
-            if extra.size and index + 1 < n_steps:
-                row = np.broadcast_to(extra[index + 1], (len(x), extra.shape[1]))
-                x = np.hstack([x, row])
+            found[index, alive] = x = made
+            if n_inputs > n_channels and index + 1 < n_steps:
+                x = np.hstack([made, inputs[index + 1, alive, n_channels:]])
         return found
+
+    @property
+    def _readout(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.readout_, self.intercept_
+
+    def _step(
+        self, states: np.ndarray, x: np.ndarray, readout: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the states after the inputs x, and the predictions from there."""
+        states = self.driven_.advance(states, x)
+        return states, self._features(states, x) @ readout[0] + readout[1]
 
     def _judge(
         self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
@@ -314,11 +352,23 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         return score
 
 
+def _check_whole(made: ReservoirForecaster) -> None:
+    """Refuse inconsistent parts of a file."""
+    check_whole(made)
+    shape = made.driven_.n_neurons, len(made._x_scale.mean), made.readout_.shape
+    n = made.n_channels_in_
+    if not (
+        made._held_out.fits(*shape) and made._last.shape == made.intercept_.shape == (n,)
+    ):
+        refuse_file("its parts do not fit its held-out loops.")
+
+
 describe_fitted(
     ReservoirForecaster,
-    check_whole,
+    _check_whole,
     **FIELDS,
     n_channels_in_=codec.COUNT,
     _largest=codec.POSITIVE,
     _last=codec.Numbers(None),
+    _held_out=HELD_OUT,
 )
