@@ -5,6 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import erfcx, ndtr
 
 from greenfold import Gain, Reservoir, unfold
 from greenfold._base.arrays import namespace, to_host
@@ -216,3 +218,74 @@ def test_a_gain_without_a_series_has_its_slope():
     ]
     assert not Gain.relu().expands
     assert not Gain.relu().is_linear
+
+
+def siegert(current, noise=5.0, tau_m=0.02, tau_ref=0.002, reset=0.0, threshold=15.0):
+    """Return the rate (Hz) of leaky integrate-and-fire neurons (Siegert's function)."""
+    rates = []
+    for mean in np.atleast_1d(current):
+        low, high = ((edge - mean) / noise for edge in (reset, threshold))
+        passage, _ = quad(lambda s: erfcx(-s), low, high)
+        rates.append(1 / (tau_ref + tau_m * np.sqrt(np.pi) * passage))
+    return np.array(rates)
+
+
+@pytest.mark.parametrize(
+    ("function", "mean", "deviation"),
+    [
+        (np.tanh, 0.4, 0.8),
+        (Gain.relu(), -0.3, 0.5),
+        (lambda y: (y > 0.2).astype(float), 0.0, 0.7),
+        (siegert, 12.0, 3.0),
+    ],
+    ids=["tanh", "threshold-linear", "step", "siegert"],
+)
+def test_a_gain_under_noise_is_the_mean_response_of_samples(function, mean, deviation):
+    """Coefficients as averages over draws, within five of their standard errors."""
+    gain = Gain.under_noise(function, mean, deviation)
+    rng = np.random.default_rng(0)
+    grid = mean + deviation * np.linspace(-7, 7, 1501)  # between which φ is looked up
+    xi = rng.standard_normal(300_000)
+    phi = np.interp(mean + deviation * xi, grid, function(grid))
+    # The mean of φ is subtracted, which changes no average but lowers the errors.
+    phi -= phi.mean()
+    for k, hermite in ((1, xi), (2, (xi**2 - 1) / 2)):
+        each = hermite * phi / deviation**k
+        error = each.std() / np.sqrt(len(xi))
+        assert gain.coefficients[k] == pytest.approx(each.mean(), abs=5 * error)
+    # They are what a small signal d sees, up to its third power; common draws cancel.
+    d = 0.1 * deviation
+    up, down = (np.interp(mean + deviation * xi + s, grid, function(grid)) for s in (d, -d))
+    odd = (up - down) / 2
+    error = odd.std() / np.sqrt(len(xi))
+    third = abs(gain.slope) * d * (d / deviation) ** 2
+    assert gain.slope * d == pytest.approx(odd.mean(), abs=5 * error + third)
+
+
+def test_a_gain_under_noise_in_closed_form():
+    """A threshold-linear neuron: the normal distribution and half its density."""
+    gain = Gain.under_noise(Gain.relu(), 0.7, 0.5)
+    at = 0.7 / 0.5
+    density = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi)
+    expected = [0.0, ndtr(at), density / (2 * 0.5)]
+    assert gain.coefficients == pytest.approx(expected, rel=1e-9)
+    assert Gain.of_kind("polynomial", gain.parameters) == gain
+    # A parabola stays what it is around any point, and an odd gain has no curvature.
+    assert Gain.under_noise(np.square, 1.5, 2.0).coefficients == pytest.approx((0, 3, 1))
+    assert Gain.under_noise(np.tanh, 0.0, 1.0).is_linear
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((3, 0, 1), TypeError, "`function` must be callable"),
+        ((np.tanh, np.nan, 1), ValueError, "`mean`.*finite"),
+        ((np.tanh, 0, 0), ValueError, "`deviation`.*positive"),
+        ((lambda y: np.exp(y**2), 0, 1), ValueError, "`function` must have a mean under"),
+        ((np.log, 0, 1), ValueError, "`function` must be finite"),
+        ((np.sum, 0, 1), ValueError, "`function` must have 1 dim"),
+    ],
+)
+def test_a_gain_that_noise_cannot_average_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Gain.under_noise(*arguments)

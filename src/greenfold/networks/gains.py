@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import comb
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import quad_vec
 
 from .._base import checks as check
 from .._base.arrays import Array, namespace
@@ -137,6 +138,10 @@ def _square(f: list[np.ndarray], k: int) -> np.ndarray:
 #: Taylor coefficients of tanh, from tan(iy)/i: (-1)^(k-1) 2^2k (2^2k - 1) B_2k / (2k)!.
 _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 155925)
 
+#: Relative tolerance of the averages over background noise.
+_QUADRATURE = 1e-10
+#: Deviations at which they end: the weight of the noise is below 1e-31 there.
+_FAR = 12.0
 #: Beyond this bias, rounding leaves eleven digits or fewer of 1 − tanh b.
 _MAX_BIAS = 5.0
 
@@ -302,6 +307,58 @@ class Gain:
         _check_derivative(function, derivative)
         slope = float(np.asarray(derivative(np.zeros(1)))[0])
         return cls((0.0, slope), str(name), _function=function, _derivative=derivative)
+
+    @classmethod
+    def under_noise(cls, function: Function, mean: float, deviation: float) -> Gain:
+        """Make the quadratic gain that a weak signal sees on top of background noise.
+
+        The input of a neuron is m + σξ + d with Gaussian noise ξ, and d is the signal. The
+        mean response ⟨φ(m + σξ + d)⟩ minus its value without a signal is c₁d + c₂d² + …
+        with c_k = ⟨He_k(ξ) φ(m + σξ)⟩/(k! σᵏ), the Hermite coefficients of φ. (The paper
+        refers to this as a Gram–Charlier expansion.) The paper's α is c₂/c₁ for weights
+        c₁W, because the network with weights W and the gain c₁d + c₂d² obeys the same
+        equation.
+
+        Parameters
+        ----------
+        function : callable
+            φ, elementwise on NumPy arrays. It may have steps and kinks, such as a
+            threshold. A `Gain` is a function too.
+        mean, deviation : float
+            m and σ > 0 of the input without the signal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Gain
+        >>> gain = Gain.under_noise(Gain.relu(), mean=0.0, deviation=1.0)
+        >>> np.round(gain.coefficients, 6).tolist()
+        [0.0, 0.5, 0.199471]
+        """
+        check.must(callable(function), "function", "be callable", repr(function), TypeError)
+        m, sigma = check.number(mean, "mean"), check.positive(deviation, "deviation")
+
+        def weighted(xi: float) -> np.ndarray:
+            y = np.array([m + sigma * xi])
+            with np.errstate(all="ignore"):
+                value = check.host_array(function(y), "function", ndim=(1,))
+            hermite = np.array([xi, (xi**2 - 1) / 2])
+            return hermite * value[0] * np.exp(-0.5 * xi**2) / np.sqrt(2 * np.pi)
+
+        limits: Any = {"epsabs": 0.0, "epsrel": _QUADRATURE, "norm": "max", "limit": 1000}
+        found, error, info = cast(
+            Any, quad_vec(weighted, -_FAR, _FAR, full_output=True, **limits)
+        )
+        # The coefficients may vanish: then the size of φ is what rounding is relative to.
+        size = float(np.abs(np.asarray(function(m + sigma * np.linspace(-1, 1, 5)))).max())
+        allowed = _QUADRATURE * max(size, float(np.abs(found).max()))
+        ends = max(np.abs(weighted(end)).max() for end in (-_FAR, _FAR))
+        wanted, got = "have a mean under the noise", f"an error of {max(error, ends):.1g}"
+        fits = (info.success or error <= allowed) and ends <= allowed
+        check.must(fits, "function", wanted, got)
+        found = np.where(np.abs(found) > allowed, found, 0.0)
+        first, second = found[0] / sigma, found[1] / sigma**2
+        return cls.polynomial([0.0, float(first), float(second)])
 
     @classmethod
     def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
