@@ -38,6 +38,14 @@ IDLE = [
     ("evaluate", "beats.npz", "--weights", "w.npy", "--neurons", "9"),
     ("memory", "--weights", "w.npy", "--g", "0.5"),
     ("explore", "beats.npz", "--weights", "w.npy", "--g", "0.5"),
+    # Only a list of edges has columns and names of cells, and one source of signs.
+    ("fit", "beats.npz", "--columns", "pre,post"),
+    ("memory", "--inhibitory", "A"),
+    ("evaluate", "beats.npz", "--weights", "w.npy", "--columns", "pre,post"),
+    ("memory", "--weights", "w.npy", "--inhibitory", "A"),
+    ("fit", "beats.npz", "--weights", "w.npy", "--cells", "table.csv"),
+    ("memory", "--weights", "edges.csv", "--neurons", "9"),
+    ("memory", "--weights", "edges.csv", "--inhibitory", "A", "--columns", "a,b,w,s"),
     # A linear network has no α, and only a solved projection can be certified.
     ("fit", "beats.npz", "--alpha", "0.1"),
     ("evaluate", "beats.npz", "--order", "0", "--alpha", "0.1"),
@@ -118,6 +126,7 @@ def files(beats, fitted_beats, tmp_path):
     (tmp_path / "y.txt").write_text("a\nb\n" * 30)
     rows = [f"{i % 2},{i},{i * i},1.5" for i in range(60)]
     (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "edges.csv").write_text("a,b,w,s\nA,B,1,1\nB,A,2,-1\n")
 
 
 @pytest.mark.parametrize("arguments", IDLE, ids=" ".join)

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from greenfold import ReservoirClassifier
+from greenfold import Reservoir, ReservoirClassifier
 from greenfold.apps.demo import demo_task
-from greenfold.datasets import synthetic_heartbeats, write_npz
+from greenfold.datasets import read_connectome, synthetic_heartbeats, write_npz
 from greenfold.saving import load, save
 
 from .conftest import ENVIRONMENT, SMALL, invoke, one_sentence
@@ -328,6 +328,42 @@ def test_weights_that_are_wrong(beats, weights):
     for option in (("--neurons", 9), ("--g", 0.5)):
         clash = ("fit", "beats.npz", "--weights", "W.npy", *option)
         assert option[0] in refused(*clash, code=2)
+
+
+def test_a_list_of_edges(beats):
+    write_npz("beats.npz", *beats)
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(12, size=(2, 60))
+    count = rng.integers(1, 9, 60)
+    kind = np.array(["ACH", "GABA"])[rng.integers(2, size=12)]
+    rows = [f"n{a},n{b},{w},{kind[a]}" for a, b, w in zip(i, j, count, strict=True)]
+    table = ["a,b,w,nt", *rows]
+    Path("known.csv").write_text("\n".join(["pre,post,count,nt_type", *rows]) + "\n")
+    Path("edges.csv.gz").write_bytes(gzip.compress("\n".join(table).encode()))
+    memory = ("memory", "--delays", "0,2", "--draws", 1, "--json", "--weights")
+    whole = json.loads(invoke(*memory, "known.csv").stdout)
+    named = ("--columns", "a,b,w,nt")
+    again = json.loads(invoke(*memory, "edges.csv.gz", *named).stdout)
+    assert whole["neurons"] == len({*i, *j})
+    assert again["solved"]["total"] == whole["solved"]["total"]
+    # The command line scales the network to --g.
+    other = json.loads(invoke(*memory, "known.csv", "--g", 0.3).stdout)
+    assert other["solved"]["total"] != whole["solved"]["total"]
+    made = Reservoir.from_graph(read_connectome("known.csv"), tau=0.5)
+    options = ("--tau", 0.5, "--eta", 10, "--model", "m.gfm")
+    invoke("fit", "beats.npz", "--weights", "known.csv", *options)
+    np.testing.assert_array_equal(load("m.gfm").reservoir_.weights, made.weights)
+    weights = ("fit", "beats.npz", "--weights")
+    assert "name it with --columns" in refused(*weights, "edges.csv.gz")
+    assert "correct --columns" in refused(*weights, "known.csv", "--columns", "a,b")
+    assert "no sign for the value 'ACH'" not in refused(*weights, "absent.csv")
+    assert "--inhibitory must name cells" in refused(
+        *weights, "known.csv", "--inhibitory", "m1"
+    )
+    Path("cells.csv").write_text("name\nn0\n")
+    assert "--cells does not list" in refused(*weights, "known.csv", "--cells", "cells.csv")
+    Path("known.csv").write_text("pre,post,count\nA,B,many\n")
+    assert "'many' in row 1" in refused(*weights, "known.csv")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes of Unix")

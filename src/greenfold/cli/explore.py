@@ -55,7 +55,8 @@ def explore(
         model, start = _model(source, files.format), Start()
         if model is not None:
             why = "cannot be combined with a MODEL, which has its own"
-            invocation.refuse(why, "neurons", "g", "weights", "tau")
+            own = "neurons", "g", "weights", "columns", "inhibitory", "cells", "tau"
+            invocation.refuse(why, *own)
         if not (model is None or isinstance(model, Reservoir)):
             invocation.refuse("cannot be combined with this MODEL", "duration")
         if isinstance(model, ReservoirClassifier):

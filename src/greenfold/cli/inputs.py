@@ -20,11 +20,20 @@ from ..datasets import DataError, OpenedSeries
 from ..datasets import files as formats
 from ..datasets.archive import load_dataset
 from ..datasets.arrays import load_array, load_arrays
+from ..datasets.connectome import Connectome, is_edge_list, read_connectome
 from ..datasets.files import read_bytes, suffix_of
 from ..datasets.parsed import Labels, Missing, canonical_labels, lines_of, naming, reason
 from ..datasets.text import TableHints
 from ..networks.reservoir import Reservoir
-from .options import SYNTHETIC, PartName, Reading, Tested, invocation, refuse_if
+from .options import (
+    EDGE_COLUMNS,
+    SYNTHETIC,
+    PartName,
+    Reading,
+    Tested,
+    invocation,
+    refuse_if,
+)
 
 #: Labelled series in memory, or in a file that is read in slices.
 Series: TypeAlias = np.ndarray | list[np.ndarray] | OpenedSeries
@@ -263,12 +272,31 @@ _NAMES = ("weights", "W", "w")
 _TARGET = 0.9
 
 
+def read_edges(
+    path: Path,
+    columns: list[str] | None,
+    inhibitory: list[str] | None,
+    cells: Path | None,
+) -> Connectome | None:
+    """Return the connectome in a list of edges, or None if the file holds a matrix."""
+    if not is_edge_list(path):
+        why = f"is for lists of edges, and {path} is none; leave it out"
+        invocation.refuse(why, "columns", "inhibitory", "cells")
+        return None
+    given: dict[str, Any] = dict(zip(EDGE_COLUMNS, columns or (), strict=False))
+    if "sign" in given:
+        why = "gives signs, and so does the fourth of --columns; leave one out"
+        invocation.refuse(why, "inhibitory")
+    return read_connectome(path, **given, inhibitory=inhibitory, cells=cells)
+
+
 def read_network_weights(path: Path) -> np.ndarray:
     """Return the square matrix in a file; raise if its network is unstable."""
     readers = {".npy": load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
     suffix = suffix_of(path)
-    why = f"has the suffix {suffix!r}; weights are read from {', '.join(readers)}"
+    kinds = f"{', '.join(readers)}, and lists of edges from .parquet too"
+    why = f"has the suffix {suffix!r}; weights are read from {kinds}"
     require(suffix in readers, f"`{path}` {why}.", DataError)
     name, content = read_bytes(path)
     with naming(name):

@@ -175,8 +175,9 @@ class _Invocation:
         for one in self.context.command.params if self.context else ():
             options = [name for name in one.opts if name[:2] == "--"][:1]
             sets, meant = self.sets.get(one.name, ()), str(argument).strip("`")
-            if meant in sets:
-                return [*options, *one.secondary_opts][sets.index(meant)]
+            if meant in sets:  # an option of several words sets all of its arguments
+                names = [*options, *one.secondary_opts]
+                return names[min(sets.index(meant), len(names) - 1)]
             if options and argument.name == one.name:
                 return f"{options[0]} {argument.value or ''}".rstrip()
         return None
@@ -436,37 +437,72 @@ class Tested(Labelled):
     test: Path | None = opt(None, MAIN)
 
 
+#: What --columns names, in this order.
+EDGE_COLUMNS = "source", "target", "weight", "sign"
+_COLUMNS = Reader.of(
+    words,
+    "SOURCE,TARGET[,WEIGHT[,SIGN]]",
+    "two to four names of columns",
+    lambda names: 2 <= len(names) <= len(EDGE_COLUMNS),
+)
+
+
+class OwnWeights(NamedTuple):
+    """The weights in a file, and the names of the neurons in a list of edges."""
+
+    weights: "np.ndarray"
+    names: "np.ndarray | None" = None
+
+
 @group("Network")
 class NetworkOptions:
     """A random network, or your own.
 
     neurons : Number of neurons.
-    g : Spread g of the random weights, approximately their spectral radius.
+    g : Spread g of the random weights, approximately their spectral radius; a list of edges
+        is scaled to this spectral radius.
     weights : File with your own weights, in place of a random network: a square matrix as
-        .npy, .npz, .csv, .tsv or .txt; row i holds the connections to neuron i.
+        .npy, .npz, .csv, .tsv or .txt, where row i holds the connections to neuron i; or a
+        list of edges between named cells, with a header line, or as .parquet.
+    columns : Columns of a list of edges; those of FlyWire, neuPrint, and source, target and
+        weight are known.
+    inhibitory : Cells of a list of edges that inhibit, if it has no column of signs.
+    cells : File whose first column lists all cells of a list of edges.
     """
 
     neurons: int = opt(100, MAIN, "-n", min=1, sets="n_neurons")
-    g: float = opt(0.9)
+    g: float = opt(0.9, sets="spectral_radius")
     weights: Path | None = opt()
+    columns: Any = opt(None, read=_COLUMNS, sets=EDGE_COLUMNS)
+    inhibitory: Any = opt(None, read=WORDS)
+    cells: Path | None = opt()
 
-    def own_weights(self) -> "np.ndarray | None":
-        """Return the matrix in the file, or None for a random network."""
+    @functools.cached_property
+    def own(self) -> "OwnWeights | None":
+        """The network in the file, or None for a random network."""
         if self.weights is None:
+            why = "is for a list of edges; it needs --weights"
+            invocation.refuse(why, "columns", "inhibitory", "cells")
             return None
-        why = "is for random networks; leave it out with --weights"
-        invocation.refuse(why, "neurons", "g")
-        from .inputs import read_network_weights
+        invocation.refuse("is for random networks; leave it out with --weights", "neurons")
+        from .inputs import read_edges, read_network_weights
 
-        return read_network_weights(self.weights)
+        edges = read_edges(self.weights, self.columns, self.inhibitory, self.cells)
+        if edges is None:
+            why = "is for random networks and lists of edges; leave it out with --weights"
+            invocation.refuse(why, "g")
+            return OwnWeights(read_network_weights(self.weights))
+        from ..networks.reservoir import Reservoir
+
+        made = Reservoir.from_graph(edges, self.g)
+        return OwnWeights(made.weights, edges.names)
 
     def reservoir(self, tau: float, rng: "int | np.random.Generator") -> "Reservoir":
         """Return the network, with the same time constant for all neurons."""
         from ..networks.reservoir import Reservoir
 
-        weights = self.own_weights()
-        if weights is not None:
-            return Reservoir(weights, tau=tau)
+        if self.own is not None:
+            return Reservoir(self.own.weights, tau=tau)
         return Reservoir.random(self.neurons, g=self.g, tau=tau, rng=rng)
 
 
@@ -499,8 +535,7 @@ class Classifier(NetworkOptions):
             invocation.refuse("is for non-linear networks; it needs --order", "alpha")
         found = pick(self, "alpha", "g", "tau", "duration", "eta")
         found |= {"n_neurons": self.neurons, "n_jobs": self.jobs}
-        weights = self.own_weights()
-        return found if weights is None else {**found, "reservoir": weights}
+        return found if self.own is None else {**found, "reservoir": self.own.weights}
 
 
 @group("Where it runs")

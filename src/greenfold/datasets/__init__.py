@@ -9,6 +9,7 @@ from .archive import (
     load_dataset,
 )
 from .arrays import OpenedSeries, write_npz
+from .connectome import Connectome, read_connectome
 from .files import open_series, read_series
 from .parsed import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
@@ -26,6 +27,7 @@ from .synthetic import (
 
 __all__ = [
     "BinarySplit",
+    "Connectome",
     "DataError",
     "MissingValueError",
     "OpenedSeries",
@@ -44,6 +46,7 @@ __all__ = [
     "memory_task",
     "narma",
     "open_series",
+    "read_connectome",
     "read_recording",
     "read_sampled",
     "read_series",

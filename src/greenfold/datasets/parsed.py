@@ -99,8 +99,9 @@ def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return another library's error message, to use in the middle of a sentence."""
-    return " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+    """Return another library's first sentence, to use in the middle of one of ours."""
+    said = " ".join(str(error).split()).partition(". ")[0]
+    return said[:120].rstrip(".") or type(error).__name__
 
 
 def lines_of(content: bytes) -> list[str]:

@@ -147,7 +147,7 @@ class Network(Shown, codec.Saved):
 
         Parameters
         ----------
-        graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
+        graph : Connectome, networkx graph, scipy sparse array or array_like
             Directed or not, with self-loops or not, connected or not.
         spectral_radius : float, optional
             Scale the weights so that this is the largest |λ| of W; None keeps them as they

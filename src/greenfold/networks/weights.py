@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 
 from .._base import checks as check
 from .._base.arrays import Array
+from ..datasets.connectome import Connectome
 
 #: Weights of any array library, or a sparse matrix of SciPy.
 Matrix: TypeAlias = "ArrayLike | Array | sparse.sparray[Any] | sparse.spmatrix[Any]"
@@ -287,6 +288,9 @@ def graph_weights(
     """
     if hasattr(graph, "is_multigraph") and hasattr(graph, "adj"):
         adjacency, names = _of_networkx(graph, weight, nodes)
+    elif isinstance(graph, Connectome):
+        check.without_effect(weight != "weight", "weight", "for a connectome")
+        adjacency, names = _of_connectome(graph, nodes)
     else:
         check.without_effect(weight != "weight", "weight", "for a matrix")
         adjacency, names = _of_matrix(graph, nodes)
@@ -322,6 +326,18 @@ def _of_networkx(
         reason = f"whose {weight!r} is not a number: {error}"
         raise TypeError(f"`graph` has an edge {reason}.") from None
     return check.host_array(made, "graph"), names
+
+
+def _of_connectome(
+    graph: Connectome, nodes: Iterable[Hashable] | None
+) -> tuple[np.ndarray, list[str]]:
+    names = graph.names.tolist()
+    if nodes is None:
+        return _of_matrix(graph.weights.T, None)[0], names
+    chosen, places = list(map(str, nodes)), {name: i for i, name in enumerate(names)}
+    for name in chosen:
+        check.must(name in places, "nodes", "name cells of the connectome", repr(name))
+    return _of_matrix(graph.weights.T, [places[name] for name in chosen])[0], chosen
 
 
 def _of_matrix(
