@@ -57,8 +57,8 @@ def soft_margin(
 ) -> float:
     """Return the soft margin −(1/η) ln⟨exp(−η ζ vᵀy)⟩ (paper, equation 5, ``soft_margin``).
 
-    It is concave in v and exceeds the margin by at most ln(n_cases)/η. The computation is
-    stable for any η.
+    It is concave in v by Hölder's inequality (paper, equation 14, `Hoelder`) and exceeds
+    the margin by at most ln(n_cases)/η. The computation is stable for any η.
 
     Parameters
     ----------
@@ -82,6 +82,8 @@ def state_moments(
     states: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean M = ⟨ζy⟩ and the covariance Σ = cov(ζy) of labelled states.
+
+    They are the moments in the paper's equation 6, `soft_margin_approx_Gaussian`.
 
     Parameters
     ----------

@@ -56,6 +56,11 @@ class SphereMaximum:
 def maximize_on_sphere(b: ArrayLike, Q: ArrayLike) -> SphereMaximum:
     """Maximise b·v − ½ vᵀQv over unit vectors v.
 
+    With b = M and Q = ηΣ it solves for the readout (paper, equations 18 and 19,
+    `soft-margin-gradient-v`, `soft-margin-gradient-lambda-v`). With b = m₀ and
+    Q = 2(σ₀ − m₁) it solves for u (equations 15 and 16, `soft-margin-gradient-u`,
+    `soft-margin-gradient-lambda-u`).
+
     Parameters
     ----------
     b : array_like (..., n)
@@ -88,6 +93,9 @@ def solve_in_eigenbasis(
     resolution: np.ndarray | None = None,
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition of Q.
+
+    Newton's method finds the root of the secular equation Σ_i (c_i/(q_i − λ))² = 1 (paper,
+    equation 17, `bisection-problem-lambda-u`), with c = wᵀb.
 
     One decomposition serves many η, because the eigenvalues scale with Q. The eigenvalues
     q (..., n) ascend; the eigenvectors w (..., n, n) are columns. Eigenvalues that differ

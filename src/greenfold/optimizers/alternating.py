@@ -162,7 +162,7 @@ class InputPolynomial:
 class QuadraticInput:
     """The best u for a fixed v without the O(α) terms of Σ (cases A and B).
 
-    It solves the paper's equations 15 and 16, `soft-margin-gradient-u` and
+    It solves the paper's equations 15 and 16, `soft-margin-gradient-u`,
     `soft-margin-gradient-lambda-u`.
     """
 
@@ -197,7 +197,11 @@ class QuadraticInput:
 
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Solve ∂κ/∂u + 2λu = 0, uᵀu = 1 near u (case C); also return whether it succeeded."""
+    """Solve ∂κ/∂u + 2λu = 0, uᵀu = 1 near u (case C); also return whether it succeeded.
+
+    These are the conditions of the paper's equation 8, `def_opt_with_Lagrange`, with all
+    terms in u.
+    """
     shape = u.shape
 
     def conditions(flat: np.ndarray) -> np.ndarray:

@@ -69,6 +69,9 @@ def optimize(
 ) -> Projections | RegressionProjections:
     """Return the projections u and v that maximise the soft margin.
 
+    They are the best stationary point on unit vectors u and v that the method finds (paper,
+    equation 8, `def_opt_with_Lagrange`).
+
     An argument that cannot change the result of a problem is refused.
 
     Parameters

@@ -181,6 +181,9 @@ class Stimuli(Shown):
     def moments(self, system: System, u: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return M(u) = ⟨ζy⟩ and Σ(u) = cov(ζy) of the states at the readout.
 
+        At order 1, they follow from the kernels of the labelled states (paper, equation 13,
+        `class-generalized-states-nonlinear`).
+
         Their shapes are (n_outputs,) and (n_outputs, n_outputs), for u (n_inputs,) or
         (n_inputs, n_channels).
         """

@@ -472,6 +472,8 @@ def _pairs_of(later: int) -> slice:
 def state_kernels(order: LinearOrder, u: Array) -> StateKernels:
     """Compute the kernels for one u (n_neurons, n_channels) on the device of the plan.
 
+    They are G⁽¹⁾ and G⁽²⁾ contracted with u (paper, equation 12, `G2-general`).
+
     The panels of the plan must be of order 0, or of order 1 with a gain of degree 2 and
     without a tail.
     """

@@ -201,7 +201,8 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
 
     The method is the modified scaling and squaring of Skaflestad & Wright (2009): a short
     series at a small argument, then doublings. The recurrence φ_(k+1) = (φ_k − 1/k!)/Z
-    would cancel for small Z.
+    would cancel for small Z. φ₀ and φ₁ give the Green's function of the linear network and
+    its integral over a step (paper, equation 2, `Greensfunction`).
     """
     identity, norm = np.eye(len(Z)), norm_bound(Z)
     doublings = max(0, ceil(np.log2(norm / _SERIES_RADIUS))) if norm > 0 else 0
@@ -351,7 +352,11 @@ class Panel(Step):
         return found + self.F_nodes @ back(bar[:, n:]) if self.order else found
 
     def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
-        """Return all orders at the end of the panel."""
+        """Return all orders at the end of the panel.
+
+        Order 0 is the linear network, and drives order 1 (paper, equations 3, 10 and 11,
+        `solution_linear_Greens`, `leading-deq`, `first_order_correction`).
+        """
         n, order = self.n_neurons, self.order
         ahead = y @ self.E
         ahead[0, ...] += push[:, :n]
@@ -422,7 +427,8 @@ def _counts(coefficient: object) -> bool:
 def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
     """Return order m of f(Σ_i εⁱ terms_i) for the polynomial f.
 
-    With δ = Σ_i εⁱ terms_i over i ≥ 1, it is Σ_j f⁽ʲ⁾(terms_0)/j! · [δʲ]_m over j ≤ m.
+    With δ = Σ_i εⁱ terms_i over i ≥ 1, it is Σ_j f⁽ʲ⁾(terms_0)/j! · [δʲ]_m over j ≤ m. For
+    m = 0, it drives order 1 (paper, equation 11, `first_order_correction`).
     """
     if order == 0:
         return polynomial(coefficients, terms[0])

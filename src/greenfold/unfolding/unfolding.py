@@ -58,6 +58,7 @@ def unfold(
     """Return the feed-forward map from stimuli to states that a reservoir computes.
 
     The stimuli have ``n_steps`` steps of length ``dt`` and are constant during each step.
+    The states are expanded in the non-linearity (paper, equation 9, `rate-series`).
 
     Parameters
     ----------
@@ -299,6 +300,9 @@ class Unfolding(System, Shown):
     ) -> Any:
         """Return the network states at the readout, (n_cases, n_neurons).
 
+        They are the sum of all orders (paper, equations 3 and 9, `solution_linear_Greens`,
+        `rate-series`).
+
         Parameters
         ----------
         X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
@@ -359,7 +363,11 @@ class Unfolding(System, Shown):
 
     @with_few_threads(lambda self: self.n_neurons)
     def kernels(self, u: ArrayLike, v: ArrayLike) -> Kernel:
-        """Collapse the reservoir with projections u and v into one `Kernel`."""
+        """Collapse the reservoir with projections u and v into one `Kernel`.
+
+        It contracts G⁽¹⁾ and G⁽²⁾ (paper, equations 3 and 12, `solution_linear_Greens`,
+        `G2-general`) with u and v.
+        """
         projection = check.input_projection(u, self.n_neurons)
         found = self.readout_kernels(v).at(projection)
         quadratic = None if found.C is None else np.ascontiguousarray(found.C)
