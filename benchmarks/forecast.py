@@ -81,7 +81,7 @@ def valid_time(
     task: Task, model: Any, seen: np.ndarray, truth: np.ndarray, n_starts: int = N_STARTS
 ) -> float:
     """Mean over starts, in Lyapunov times; a loop ends when no lane is valid any more."""
-    from greenfold.estimators.sequences.forecaster import VALID
+    from greenfold.estimators.sequences.backtest import VALID
 
     washout = max(model.washout_, 1)
     at = np.linspace(0, len(truth) - washout - task.horizon - 1, n_starts).astype(int)

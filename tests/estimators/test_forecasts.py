@@ -2,16 +2,25 @@
 
 import copy
 import warnings
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn import base
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from greenfold import ReservoirForecaster, load
 from greenfold.datasets import lorenz
 from greenfold.estimators.sequences.bands import half_widths
+from greenfold.estimators.sequences.baselines import DelayRidge
 from greenfold.saving import ModelFileError
 
 TRAIN = 1200
+
+
+def clone(model: Any) -> Any:
+    return base.clone(model)
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +130,126 @@ def test_a_saved_band_is_the_same(tmp_path, forecaster):
     broken.save(tmp_path / "it.gfm")
     with pytest.raises(ModelFileError, match="do not fit its held-out loops"):
         load(tmp_path / "it.gfm")
+
+
+# Scores and backtests
+
+
+@pytest.fixture(scope="module")
+def table(series):
+    model = ReservoirForecaster(30, input_weights="random", random_state=0)
+    return model.backtest(series[:600], 30, n_origins=5)
+
+
+def test_a_backtest_does_not_train_on_what_it_scores(table, series):
+    """The same forecasts by hand, and other held-out samples change no fit."""
+    first = int(table.origins[0])
+    assert first == 450
+    assert (table.origins + table.horizon <= 600).all()
+    model = ReservoirForecaster(30, input_weights="random", random_state=0)
+    model.fit(series[:first])
+    for at, made, truth in zip(
+        table.origins, table.forecasts["forecaster"], table.truth, strict=True
+    ):
+        assert np.allclose(made, model.forecast(30, context=series[:at]), rtol=1e-6)
+        assert np.array_equal(truth, series[at : at + 30])
+    other = np.concatenate([series[:first], series[900 : 900 + 600 - first]])
+    again = clone(model).backtest(other, 30, n_origins=5)
+    for name, made in again.forecasts.items():
+        assert np.allclose(made[0], table.forecasts[name][0], rtol=1e-9), name
+
+
+def test_errors_are_in_deviations_of_the_training_part(table, series):
+    first = int(table.origins[0])
+    z = series[:first]
+    delays = DelayRidge.fit(z).forecast(30)
+    wanted = np.sqrt((((delays - series[first : first + 30]) / z.std(0)) ** 2).mean(1))
+    assert table.errors["ridge on delays"][0] == pytest.approx(wanted, rel=1e-9)
+    total = np.sqrt((wanted**2).mean())
+    assert table.totals["ridge on delays"][0] == pytest.approx(total, rel=1e-9)
+    assert set(table.errors) >= {"forecaster", "last value", "ridge on delays"}
+    assert 0 <= table.coverage <= 1
+    assert table.valid_steps["forecaster"].shape == table.origins.shape
+
+
+def test_a_backtest_prints_who_wins(table):
+    assert str(table).splitlines()[0].split()[0] == "forecast"
+    assert table.summary in str(table)
+    assert "<td>ridge on delays</td>" in table._repr_html_()
+    better = {**table.forecasts, "forecaster": table.truth + 1e-3}
+    best = replace(table, forecasts=better).summary
+    assert "The forecaster has the smallest error, 0.000" in best
+    assert "the next is ridge on delays with 0.9" in best
+    better["ridge on delays"] = table.truth + 1e-6
+    assert "Ridge on delays does better here: " in replace(table, forecasts=better).summary
+    better["drawn weights"] = table.truth
+    assert "Drawn weights do better here: " in replace(table, forecasts=better).summary
+    better["last value"] = better.pop("forecaster")
+    better["forecaster"] = np.full_like(table.truth, np.nan)
+    lost = replace(table, forecasts=better)
+    assert "The forecaster diverges from most origins; drawn weights have" in lost.summary
+    assert "diverges" in str(lost)
+    better["forecaster"] = better["drawn weights"] + 1e-7
+    better["drawn weights"] = better["forecaster"]
+    assert "is about as good as" in replace(table, forecasts=better).summary
+
+
+def test_a_backtest_beside_drawn_weights_and_with_known_inputs():
+    rng = np.random.default_rng(0)
+    known = rng.standard_normal(600)
+    z = np.zeros(600)
+    for t in range(1, 600):
+        z[t] = 0.5 * z[t - 1] + known[t] + 0.1 * rng.standard_normal()
+    model = ReservoirForecaster(20, max_iter=5, leak=1.0, random_state=0)
+    table = model.backtest(z, 10, n_origins=4, exog=known)
+    assert "drawn weights" in table.forecasts
+    assert table.medians["forecaster"] < 0.5 * table.medians["ridge on delays"]
+    assert not model.__sklearn_is_fitted__()
+
+
+def test_the_score_is_the_skill_of_forecasts(forecaster, series):
+    """By hand: forecasts of 50 steps from two origins."""
+    held = series[TRAIN:]
+    score = forecaster.score(held, horizon=50, n_origins=2)
+    first, last = forecaster.washout_, len(held) - 50
+    errors = [
+        (forecaster.forecast(50, context=held[:at]) - held[at : at + 50])
+        / series[:TRAIN].std(0)
+        for at in (first, last)
+    ]
+    squares = np.minimum((np.array(errors) ** 2).mean(2), 2).mean(0)
+    wanted = np.maximum(1 - squares, 0).mean()
+    assert score == pytest.approx(wanted, abs=1e-6)  # the memory is cut at 1e-5
+    assert forecaster.score(held) <= 1
+    worse = copy.deepcopy(forecaster)
+    worse.readout_ = 3 * worse.readout_
+    assert 0 <= worse.score(held) < forecaster.score(held)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_grid_search_chooses_by_the_score(series, flat):
+    z = series[:, 0] if flat else series
+    model = ReservoirForecaster(
+        30, input_weights="random", spectral_radius=0.4, random_state=0
+    )
+    grid = {"ridge": [1e-8, 1e2]}
+    search = GridSearchCV(model, grid, cv=TimeSeriesSplit(2)).fit(z)
+    assert search.best_params_ == {"ridge": 1e-8}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, s: m.backtest(s[:100], 60), "`horizon` must be at most 50, half of the"),
+        (lambda m, s: m.backtest(s[:10], 2), "`series` must have at least 20 samples"),
+        (lambda m, s: m.backtest([s, s], 2), "`series` must be one series; got 2"),
+        (lambda m, s: m.backtest(s[:90], 9, exog=s[:80]), "`exog` must have 90 rows"),
+        (lambda m, s: m.score(s[:5]), "`series` must have at least .* the memory of the n"),
+        (lambda m, s: m.score(s[:200], horizon=300), "`horizon` must be at most"),
+        (lambda m, s: m.score(s[:200, :2]), "`series` must have 3 channel"),
+    ],
+)
+def test_bad_input_is_one_sentence(call, message, forecaster, series):
+    with pytest.raises(ValueError, match=message):
+        call(forecaster, series)

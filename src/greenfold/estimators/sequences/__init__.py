@@ -1,6 +1,13 @@
 """Sequence regression and closed-loop forecasts with solved input weights."""
 
-from .forecaster import DivergenceWarning, ReservoirForecaster, valid_steps
+from .backtest import Backtest, valid_steps
+from .forecaster import DivergenceWarning, ReservoirForecaster
 from .regressor import SequenceRegressor
 
-__all__ = ["DivergenceWarning", "ReservoirForecaster", "SequenceRegressor", "valid_steps"]
+__all__ = [
+    "Backtest",
+    "DivergenceWarning",
+    "ReservoirForecaster",
+    "SequenceRegressor",
+    "valid_steps",
+]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar, Self
+from contextlib import suppress
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import checks as check
@@ -16,6 +18,7 @@ from ..._base.progress import watched
 from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences
 from ..base import describe_fitted
+from .backtest import DRAWN, OWN, VALID, Backtest, simple_forecasts
 from .bands import HELD_OUT, HeldOutLoops, half_widths
 from .base import (
     FIELDS,
@@ -30,30 +33,14 @@ from .choice import Block, DrivenPairs, Pairs
 
 #: Number of closed loops to start on a held-out block.
 _N_STARTS = 16
-#: A forecast is valid until its error passes this many deviations of the series.
-VALID = 0.4
 #: A closed loop has diverged beyond this many times the largest deviation in training.
 _DIVERGED = 10.0
+#: Longest forecast that `score` makes by default, and fewest samples of a backtest.
+_SCORED, _LEAST = 100, 20
 
 
 class DivergenceWarning(UserWarning):
     """A closed loop left the range of the training series."""
-
-
-def valid_steps(
-    predicted: ArrayLike, truth: ArrayLike, spread: ArrayLike = 1.0
-) -> np.ndarray:
-    """Return the number of steps for which forecasts stay close to the true series.
-
-    This is the index of the first step whose root mean squared error over the channels, the
-    last axis, exceeds 0.4 deviations, or n_steps if there is no such step. ``spread`` is
-    the deviation, one number or one per channel. The first axis is time; a second axis, of
-    many forecasts, is kept.
-    """
-    error = (np.asarray(predicted) - np.asarray(truth)) / spread
-    wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN counts as wrong
-    wrong = np.concatenate([wrong, np.ones((1, *wrong.shape[1:]), dtype=bool)])
-    return np.argmax(wrong, axis=0)
 
 
 class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
@@ -245,6 +232,148 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             warnings.warn(what, UserWarning, stacklevel=2)
         return self._shown(made - widths), self._shown(made + widths)
 
+    def score(
+        self,
+        series: ArrayLike,
+        exog: ArrayLike | None = None,
+        *,
+        horizon: int | None = None,
+        n_origins: int = 20,
+    ) -> float:
+        """Return the skill of forecasts within a series, between 0 and 1; 1 is best.
+
+        Closed loops start at origins spread over the series, after a washout, and see only
+        what precedes them. The skill of each step ahead is 1 − error² / variance, with the
+        mean over the origins and the variance of the training series, but at least 0: to
+        forecast the mean has no skill. The score is its mean over the steps, so it is the
+        share of the horizon for which forecasts are good. Squared errors count at most 2
+        variances, the mean for an unrelated sample, and so does a diverged loop.
+
+        For an honest score, pass samples that the fit has not seen. `GridSearchCV` does,
+        with ``cv=TimeSeriesSplit()`` or any other split into contiguous parts.
+
+        Parameters
+        ----------
+        series : array_like
+        exog : array_like, optional
+            Known inputs, one row per sample, if ``fit`` had ``exog``.
+        horizon : int, optional
+            Number of steps to forecast; by default, half of the samples after the washout,
+            at most 100.
+        n_origins : int
+            Number of forecasts, if the series is long enough.
+        """
+        check_is_fitted(self)
+        z = self._one(series, "series")
+        (extra,) = self._checked_exog(exog, [len(z)])
+        left, least = len(z) - max(self.washout_, 1), max(self.washout_, 1) + 2
+        wanted = f"have at least {least} samples, two more than the memory of the network"
+        check.must(left >= 2, "series", wanted, len(z))
+        if horizon is None:
+            horizon = min(left // 2, _SCORED)
+        else:
+            horizon = check.count(horizon, "horizon")
+            wanted = f"be at most {left}, the number of samples after the washout"
+            check.must(horizon <= left, "horizon", wanted, horizon)
+        n_origins = check.count(n_origins, "n_origins")
+        origins = _spread_out(len(z) - left, len(z) - horizon, n_origins)
+        made = self._from_origins(z, extra, origins, horizon)
+        truth = z[origins + np.arange(horizon)[:, None]]
+        error = ((made - truth) ** 2).mean(2)
+        error = np.minimum(np.where(np.isnan(error), 2, error), 2)
+        return float(np.maximum(1 - error.mean(1), 0).mean())
+
+    def backtest(
+        self,
+        series: ArrayLike,
+        horizon: int,
+        n_origins: int = 10,
+        exog: ArrayLike | None = None,
+    ) -> Backtest:
+        """Return forecasts of held-out samples and their errors, beside simple forecasts.
+
+        A clone is fitted once, to the samples before the first origin; this forecaster does
+        not change and need not be fitted. The origins are spread over the last quarter of
+        the series, or over a longer part if the horizon needs it, at most the last half.
+        Compare with the same network with random input weights, ridge regression on delays
+        with its number and penalty chosen on held-out blocks, the last value, and the last
+        season. The simple forecasts do not see ``exog``.
+
+        Parameters
+        ----------
+        series : array_like
+        horizon : int
+            Number of steps of each forecast.
+        n_origins : int
+            Number of forecasts.
+        exog : array_like, optional
+            Known inputs, one row per sample.
+
+        Returns
+        -------
+        Backtest
+            Prints as a table with a sentence that says which forecast is best.
+
+        Examples
+        --------
+        >>> from greenfold import ReservoirForecaster
+        >>> from greenfold.datasets import mackey_glass
+        >>> model = ReservoirForecaster(20, input_weights="random", random_state=0)
+        >>> table = model.backtest(mackey_glass(600, rng=0), horizon=20)
+        >>> sorted(table.medians)
+        ['forecaster', 'last season', 'last value', 'ridge on delays']
+        """
+        found = check_sequences(series, "series")
+        check.must(len(found) == 1, "series", "be one series", f"{len(found)} of them")
+        values, horizon = found[0], check.count(horizon, "horizon")
+        n = len(values)
+        check.must(n >= _LEAST, "series", f"have at least {_LEAST} samples", n)
+        wanted = f"be at most {n // 2}, half of the series"
+        check.must(horizon <= n // 2, "horizon", wanted, horizon)
+        first = n - max(n // 4, min(2 * horizon, n // 2))
+        origins = _spread_out(first, n - horizon, check.count(n_origins, "n_origins"))
+        known = None
+        if exog is not None:
+            (known,) = check_sequences(exog, "exog")
+            check.must(len(known) == n, "exog", f"have {n} rows", len(known))
+
+        def forecasts_of(
+            weights: str | ArrayLike,
+        ) -> tuple[ReservoirForecaster, np.ndarray]:
+            model: Any = clone(self)
+            model.set_params(input_weights=weights)
+            model.fit(values[:first], None if known is None else known[:first])
+            z = model._y_scale.down(values)
+            made = model._from_origins(
+                z, *model._checked_exog(known, [n]), origins, horizon
+            )
+            return model, model._y_scale.up(made).swapaxes(0, 1)
+
+        model, made = forecasts_of(self.input_weights)
+        forecasts, widths = {OWN: made}, None
+        if not (isinstance(self.input_weights, str) and self.input_weights == "random"):
+            forecasts[DRAWN] = forecasts_of("random")[1]
+        spread = model._y_scale.deviation
+        with suppress(ValueError):  # too few held-out loops
+            errors = model._held_out.errors(model._run, horizon)
+            widths = half_widths(errors, 0.9)[0] * spread
+        simple, season = simple_forecasts(values, origins, horizon)
+        truth = values[origins[:, None] + np.arange(horizon)]
+        return Backtest(origins, truth, forecasts | simple, spread, widths, season)
+
+    def _from_origins(
+        self, z: np.ndarray, extra: np.ndarray, origins: np.ndarray, n_steps: int
+    ) -> np.ndarray:
+        """Return predictions (n_steps, n_origins, n_channels) of z from origins on.
+
+        ``z`` and ``extra`` are in units of their deviation.
+        """
+        x = np.hstack([z[:-1], extra[1:]])
+        rest = np.zeros((1, self.driven_.n_neurons))
+        states = np.vstack([rest, self.driven_.run(x[: origins.max() - 1], rest[0])])
+        rows = np.minimum(origins - 1 + np.arange(n_steps)[:, None], len(x) - 1)
+        return self._run(states[origins - 1], x[rows])
+
     def _begin(
         self, n_steps: int, context: ArrayLike | None, exog: ArrayLike | None
     ) -> tuple[np.ndarray, ...]:
@@ -350,6 +479,11 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
             states = flat.reshape(states.shape)
         return score
+
+
+def _spread_out(first: int, last: int, n: int) -> np.ndarray:
+    """Return at most n different integers from first to last."""
+    return np.unique(np.linspace(first, last, n).astype(int))
 
 
 def _check_whole(made: ReservoirForecaster) -> None:
