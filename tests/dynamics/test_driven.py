@@ -80,3 +80,27 @@ def test_memory_that_never_ends_is_half_of_the_series():
     )
     driven = DrivenNetwork(network, *weights(network))
     assert driven.memory(RNG.normal(size=(100, 2))) == 50
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        EchoStateNetwork.random(12, leak=0.3, bias=0.2, rng=0),
+        Reservoir.random(12, g=0.8, tau=2.0, gain=Gain.tanh(), rng=0),
+    ],
+    ids=["discrete", "continuous"],
+)
+def test_tangents_are_differences_of_states(network):
+    """Central differences of a step: their error is h² times a third derivative."""
+    rng = np.random.default_rng(1)
+    driven = DrivenNetwork(
+        network, rng.standard_normal((12, 2)), rng.standard_normal(12), n_sub=2
+    )
+    y, x = rng.standard_normal(12), rng.standard_normal(2)
+    dy, dx = rng.standard_normal((5, 12)), rng.standard_normal((5, 2))
+    ahead, found = driven.advance_tangents(y, x, dy, dx)
+    assert np.allclose(ahead, driven.advance(y[None], x[None])[0], rtol=1e-13)
+    h = 1e-5
+    plus = driven.advance(y + h * dy, x + h * dx)
+    wanted = (plus - driven.advance(y - h * dy, x - h * dx)) / (2 * h)
+    assert np.abs(found - wanted).max() < 1e-8 * np.abs(wanted).max()

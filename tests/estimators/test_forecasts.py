@@ -10,8 +10,9 @@ import pytest
 from sklearn import base
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
-from greenfold import ReservoirForecaster, load
+from greenfold import EchoStateNetwork, Gain, ReservoirForecaster, load
 from greenfold.datasets import lorenz
+from greenfold.estimators.sequences import DivergenceWarning
 from greenfold.estimators.sequences.bands import half_widths
 from greenfold.estimators.sequences.baselines import DelayRidge
 from greenfold.saving import ModelFileError
@@ -253,3 +254,82 @@ def test_grid_search_chooses_by_the_score(series, flat):
 def test_bad_input_is_one_sentence(call, message, forecaster, series):
     with pytest.raises(ValueError, match=message):
         call(forecaster, series)
+
+
+# The long run
+
+
+def damped(n):
+    """A noisy linear recursion of two samples."""
+    noise = 0.1 * np.random.default_rng(0).standard_normal(n)
+    z = np.zeros(n)
+    for t in range(2, n):
+        z[t] = 1.2 * z[t - 1] - 0.5 * z[t - 2] + noise[t]
+    return z
+
+
+@pytest.mark.parametrize("see_input", [False, True])
+def test_lyapunov_exponents_of_a_linear_loop_are_its_eigenvalues(see_input):
+    """The matrix of the loop, row by row from its steps; real eigenvalues or pairs."""
+    network = EchoStateNetwork.random(
+        6, connectivity=1.0, leak=0.7, gain=Gain.linear(), rng=1
+    )
+    model = ReservoirForecaster(
+        reservoir=network, input_weights="random", see_input=see_input, random_state=0
+    ).fit(damped(800))
+    n = network.n_neurons
+
+    def step(rows):
+        states, made = model._step(rows[:, :n], rows[:, n:], model._readout)
+        return np.hstack([states, made])
+
+    matrix = step(np.eye(n + 1)) - step(np.zeros((1, n + 1)))
+    wanted = np.sort(np.log(np.abs(np.linalg.eigvals(matrix))))[::-1]
+    found = model.lyapunov_exponents(3, n_steps=3000)
+    # The tangents turn with a pair of eigenvalues, which adds at most a few / n_steps.
+    assert found == pytest.approx(wanted[:3], abs=3e-3)
+    per_time = model.lyapunov_exponents(3, n_steps=3000, dt=0.5)
+    assert per_time == pytest.approx(found / 0.5, rel=1e-12)
+
+
+def test_lyapunov_exponents_of_lorenz(series):
+    """0.906, 0 and −14.57 (Sprott, Chaos and Time-Series Analysis, 2003).
+
+    The network itself forgets at a rate of −ln(1 − leak) / dt at least, so with a leak of 1
+    and little memory the third exponent is that of the system.
+    """
+    model = ReservoirForecaster(
+        60, input_weights="random", spectral_radius=0.1, leak=1.0, bias_scale=1.0,
+        random_state=0,
+    ).fit(series)  # fmt: skip
+    found = model.lyapunov_exponents(3, n_steps=4000, dt=0.05)
+    # 200 time units: the first scatters by about 0.05 between orbits.
+    assert found[0] == pytest.approx(0.906, abs=0.15)
+    assert found[1] == pytest.approx(0, abs=0.05)
+    assert found[2] == pytest.approx(-14.57, rel=0.05)
+
+
+def test_a_loop_that_leaves_the_attractor_says_so(forecaster, series):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = forecaster.forecast(3000)
+    assert found.std(0) == pytest.approx(series.std(0), rel=0.2)
+    model = ReservoirForecaster(15, input_weights="random", random_state=0)
+    model.fit(damped(600))
+    told = r"left the attractor: in .* of 2000 steps, .* and the loop ends at a constant"
+    with pytest.warns(DivergenceWarning, match=told):
+        model.forecast(2000)
+
+
+def test_exponents_need_a_loop(forecaster, series):
+    with pytest.raises(ValueError, match="`n` must be at most 40, one per neuron; got 41"):
+        forecaster.lyapunov_exponents(41)
+    known = np.sin(np.arange(600.0))
+    model = ReservoirForecaster(8, input_weights="random", random_state=0)
+    model.fit(series[:600, 0], known)
+    with pytest.raises(ValueError, match="needs a closed loop without known inputs"):
+        model.lyapunov_exponents()
+    model = copy.deepcopy(forecaster)
+    model.readout_ = 2 * model.readout_
+    with pytest.warns(DivergenceWarning, match="diverged at step"):
+        assert np.isnan(model.lyapunov_exponents(2, n_steps=500)).all()

@@ -77,6 +77,22 @@ class DrivenNetwork:
             states = self._step.advance(states, push)
         return states
 
+    def advance_tangents(
+        self, state: np.ndarray, x: np.ndarray, dstates: np.ndarray, dx: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a state one step after x, and the tangents there.
+
+        Tangents of the state have shape (n_tangents, n_neurons), and those of the input
+        (n_tangents, n_channels).
+        """
+        push = (x @ self._input_map[:-1] + self._input_map[-1])[None]
+        y, dpush = state[None], dx @ self._input_map[:-1]
+        for _ in range(self.n_sub):
+            slopes: list[np.ndarray] = []
+            y = self._step.advance(y, push, slopes)
+            dstates = self._step.push_forward(dstates, dpush, slopes)
+        return y[0], dstates
+
     def run(self, x: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Return states (n_steps, n_neurons) along inputs (n_steps, n_channels)."""
         found = np.empty((len(x), self.n_neurons))

@@ -130,6 +130,10 @@ class LeakyStep(Step):
         ahead += y * self.keep
         return ahead
 
+    def push_forward(self, dy: Array, dpush: Array, slopes: list[Any]) -> Any:
+        """Return the tangents of the state after the step, from those before it."""
+        return plus_product(dpush, dy, self.W) * slopes[0] + dy * self.keep
+
     def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the state before the step and of the push."""
         p_bar = bar * slopes[0]
@@ -210,6 +214,18 @@ class ExponentialStep(Step):
         f2 += f3
         ahead = add_product(ahead, f2, self.R)
         return add_product(ahead, f4, self.S)
+
+    def push_forward(self, dy: Array, dpush: Array, slopes: list[Any]) -> Any:
+        """Return the tangents of the state after the step, from those before it."""
+        at_y, at_a, at_b, at_c = slopes
+        f1 = dy * at_y
+        k = plus_product(dpush, f1, self.P)
+        a = plus_product(k, dy, self.E)
+        f2 = a * at_a - f1
+        f3 = plus_product(a, f2, self.Q2) * at_b - f1
+        ahead = plus_product(k, a, self.E)
+        f4 = plus_product(ahead, f3, self.Q3) * at_c - f1
+        return ahead + (f2 + f3) @ self.R + f4 @ self.S
 
     def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the state before the step and of the push."""

@@ -18,6 +18,7 @@ from ..._base.progress import watched
 from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences
 from ..base import describe_fitted
+from .attractor import ATTRACTOR, SHORTEST, Attractor
 from .backtest import DRAWN, OWN, VALID, Backtest, simple_forecasts
 from .bands import HELD_OUT, HeldOutLoops, half_widths
 from .base import (
@@ -85,6 +86,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     _last: np.ndarray
     #: Closed loops on held-out blocks, for the width of bands.
     _held_out: HeldOutLoops
+    #: The distribution of the training series.
+    _attractor: Attractor
 
     @with_few_threads(lambda self: self.n_neurons)
     @watched
@@ -113,6 +116,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             self._last = pairs.targets[self._fit(pairs)][-1].copy()
             run = self._drive(self.driven_, pairs)
             self._held_out = HeldOutLoops.of(run, self.ridge_)
+            self._attractor = Attractor.of(pairs.targets)
         return self
 
     def _next_samples(self, series: list[np.ndarray], exog: ArrayLike | None) -> Pairs:
@@ -193,9 +197,73 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         -------
         ndarray (n_steps,) or (n_steps, n_channels)
             If the loop leaves ten times the range of the training series, the forecast is
-            NaN from there on, and a `DivergenceWarning` is issued.
+            NaN from there on, and a `DivergenceWarning` is issued; so it is for a forecast
+            of at least 1000 steps that no longer has the distribution of the series.
         """
         return self._shown(self._closed(n_steps, context, exog))
+
+    def lyapunov_exponents(
+        self,
+        n: int = 1,
+        context: ArrayLike | None = None,
+        *,
+        n_steps: int = 10_000,
+        dt: float = 1.0,
+    ) -> np.ndarray:
+        """Return the n largest Lyapunov exponents of the closed loop, in falling order.
+
+        They say how fast small differences grow (the first is positive if the loop is
+        chaotic), and are those of the system if the loop has learnt it and the network
+        forgets faster: the rate at which it forgets is an exponent too. Tangents follow
+        the loop with the exact derivative of each step, and are orthogonalised after it
+        (Benettin et al., Meccanica 15, 1980). A tenth of the steps comes before, for the
+        tangents to align.
+
+        Parameters
+        ----------
+        n : int
+            At most the number of neurons.
+        context : array_like, optional
+            Samples before the loop; see ``forecast``.
+        n_steps : int
+        dt : float
+            Time between samples, for exponents per unit of time instead of per step.
+
+        Returns
+        -------
+        ndarray (n,)
+            NaN with a `DivergenceWarning` if the loop diverges.
+        """
+        check_is_fitted(self)
+        n, n_steps = check.count(n, "n"), check.count(n_steps, "n_steps")
+        n_neurons = self.driven_.n_neurons
+        check.must(n <= n_neurons, "n", f"be at most {n_neurons}, one per neuron", n)
+        dt = check.positive(dt, "dt")
+        known = len(self._x_scale.mean) - self.n_channels_in_
+        what = "needs a closed loop without known inputs, but fit had `exog`"
+        check.require(not known, f"`lyapunov_exponents` {what}.")
+        state, x, _ = self._begin(1, context, None)
+        random = np.random.default_rng(0).standard_normal((n_neurons + len(x), n))
+        tangents = np.linalg.qr(random)[0].T
+        sums, limit, before = np.zeros(n), _DIVERGED * self._largest, n_steps // 10
+        for index in range(-before, n_steps):
+            d, dx = np.split(tangents, [n_neurons], axis=1)
+            state, d = self.driven_.advance_tangents(state, x, d, dx)
+            dx = self._features(d, dx) @ self.readout_
+            x = self._read(state, x)
+            if not np.abs(x).max() <= limit:
+                what = (
+                    f"the closed loop diverged at step {index + before + 1}, so it has no "
+                )
+                what += "Lyapunov exponents; use more neurons or a larger `ridge`."
+                warnings.warn(what, DivergenceWarning, stacklevel=2)
+                return np.full(n, np.nan)
+            Q, R = np.linalg.qr(np.hstack([d, dx]).T)
+            tangents = Q.T
+            if index >= 0:
+                with np.errstate(divide="ignore"):  # a direction that is lost at once
+                    sums += np.log(np.abs(np.diag(R)))
+        return np.sort(sums / n_steps / dt)[::-1]
 
     def forecast_band(
         self,
@@ -409,6 +477,11 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             what += "units of `context`, or use more neurons, a larger `ridge` or "
             what += "another `random_state`."
             warnings.warn(what, DivergenceWarning, stacklevel=3)
+        elif n_steps >= SHORTEST and (why := self._attractor.complaint(made)):
+            what = f"the closed loop left the attractor: in the second half of {n_steps} "
+            what += f"steps, {why}. Use more neurons, a larger `ridge` or another "
+            what += "`random_state`."
+            warnings.warn(what, DivergenceWarning, stacklevel=3)
         return made
 
     def _run(
@@ -430,8 +503,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         alive, x = np.arange(n_loops), inputs[0]
         for index in range(n_steps):
             states, made = self._step(states, x, readout)
-            good = (np.abs(made) <= limit).all(1)
-            if not good.all():
+            if not np.abs(made).max() <= limit:
+                good = (np.abs(made) <= limit).all(1)
                 alive, states, made = alive[good], states[good], made[good]
                 if not len(alive):
                     break
@@ -505,4 +578,5 @@ describe_fitted(
     _largest=codec.POSITIVE,
     _last=codec.Numbers(None),
     _held_out=HELD_OUT,
+    _attractor=ATTRACTOR,
 )
