@@ -34,38 +34,54 @@ def test_choose_tau_against_a_direct_computation(tau_setting):
             assert value == pytest.approx(np.mean(each), rel=1e-10)
 
 
-def test_choose_tau_is_sensible_and_deterministic(tau_setting):
+def test_several_stimuli_are_averaged(tau_setting):
     reservoir, stimuli = tau_setting
-    options = {"n_projections": 3, "n_times": 8}
-    found = choose_tau(reservoir, stimuli, 0.5, rng=1, **options)
+    other = GaussianStimuli.random(20, rng=4)
+    options = {"taus": [0.1, 1.0], "n_projections": 2, "n_times": 3, "rng": 1}
+    one, two, both, same = (
+        choose_tau(reservoir, given, 0.5, **options).soft_margin
+        for given in (stimuli, other, [stimuli, other], [stimuli])
+    )
+    assert both == pytest.approx((one + two) / 2, rel=1e-10)
+    assert np.array_equal(one, same)
+
+
+def test_the_largest_tau_that_saturates_is_chosen(tau_setting):
+    reservoir, _ = tau_setting
+    rng = np.random.default_rng(3)
+    # Directions of μ that cover the steps evenly leave little to chance.
+    turned = np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    stimuli = [GaussianStimuli(mu, np.eye(12)) for mu in turned]
+    options = {"n_projections": 3, "n_times": 12, "rng": 1}
+    found = choose_tau(reservoir, stimuli, 0.5, **options)
     assert len(found.taus) == 12
-    assert found.taus[[0, -1]] == pytest.approx([10 / 200, 10])
-    assert found.best in found.taus
-    shares = (found.soft_margin >= 0.95 * found.soft_margin.max(1, keepdims=True)).mean(1)
-    assert np.array_equal(found.saturation, shares)
-    ready = found.saturation <= 0.2
+    assert found.taus[[0, -1]] == pytest.approx([6 / 200, 6])
+    two_thirds = found.times.tolist().index(4.0)
+    share = found.soft_margin[:, two_thirds] / found.soft_margin[:, -1]
+    assert found.saturation == pytest.approx(share, rel=1e-12)
     chosen = found.taus.tolist().index(found.best)
-    assert ready.any()
-    assert not ready.all()
-    assert ready[chosen]
-    assert found.soft_margin[chosen, -1] == found.soft_margin[ready, -1].max()
-    # A τ that has long saturated would do better at the end, and is not taken.
-    assert found.soft_margin[chosen, -1] < found.soft_margin[:, -1].max()
-    # Neither a network that forgets at once nor one that hardly moves classifies best.
-    assert found.taus[0] < found.best
-    again = choose_tau(reservoir, stimuli, 0.5, rng=1, **options)
+    assert 0 < chosen < 11
+    assert share[chosen] >= 0.95 > share[chosen + 1 :].max()
+    # A network that forgets at once has saturated for longer.
+    entered = (found.soft_margin >= 0.95 * found.soft_margin[:, -1:]).argmax(1)
+    assert entered[0] < entered[chosen]
+    assert found.note == ""
+    again = choose_tau(reservoir, stimuli, 0.5, **options)
     assert np.array_equal(again.soft_margin, found.soft_margin)
+    slow = choose_tau(reservoir, stimuli, 0.5, found.taus[chosen + 1 :], **options)
+    assert slow.best == slow.taus[slow.saturation.argmax()]
+    assert "κ still grows" in slow.note
+    fast = choose_tau(reservoir, stimuli, 0.5, found.taus[:chosen], **options)
+    assert fast.best == fast.taus[-1]
+    assert "compare larger values" in fast.note
 
 
-def test_where_every_tau_has_saturated_the_least_is_chosen(tau_setting):
-    reservoir, stimuli = tau_setting
-    options = {"n_projections": 3, "n_times": 20, "rng": 1}
-    found = choose_tau(reservoir, stimuli, 0.5, [0.9, 1.5], **options)
-    assert found.saturation.min() > 0.2
-    assert found.saturation[0] < found.saturation[1]
-    assert found.best == 0.9
-    # Beside one that is ready, both are left out.
-    assert choose_tau(reservoir, stimuli, 0.5, [0.2, 0.9, 1.5], **options).best == 0.2
+def test_the_curve_of_one_problem_may_fall(tau_setting):
+    reservoir, _ = tau_setting
+    mu = np.r_[np.ones(10), np.zeros(10)]
+    found = choose_tau(reservoir, GaussianStimuli(mu, np.eye(20)), 0.5, [0.1, 0.5], rng=0)
+    assert "κ falls towards the end" in found.note
+    assert "κ falls" in repr(found)
 
 
 def test_one_time_is_the_last(tau_setting):
@@ -83,6 +99,12 @@ STIMULI = GaussianStimuli.random(3, rng=0)
     ("function", "arguments", "options", "message"),
     [
         (choose_tau, (UNFOLDING.reservoir, STIMULI, 0), {}, "`dt`.*positive"),
+        (
+            choose_tau,
+            (UNFOLDING.reservoir, [STIMULI, GaussianStimuli.random(4, rng=0)], 0.5),
+            {},
+            "`stimuli` must agree in channels and steps",
+        ),
         (choose_tau, (UNFOLDING.reservoir, STIMULI, 0.5, [0.0]), {}, "`tau`.*positive"),
         (choose_tau, (UNFOLDING.reservoir, STIMULI, 0.5), {"eta": 0}, "`eta`.*positive"),
         (choose_tau, (UNFOLDING.reservoir, STIMULI, 0.5), {"n_times": 0}, "`n_times`"),
@@ -97,3 +119,9 @@ STIMULI = GaussianStimuli.random(3, rng=0)
 def test_bad_input_is_named(function, arguments, options, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments, **options)
+
+
+@pytest.mark.parametrize("stimuli", [[], [3]])
+def test_what_is_no_stimuli_is_refused(stimuli):
+    with pytest.raises(TypeError, match="`stimuli` must be stimuli or a sequence"):
+        choose_tau(UNFOLDING.reservoir, stimuli, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.progress import tell
 from .._base.threads import with_few_threads
 from ..math.margins import gaussian_soft_margin
+from ..math.sphere import maximize_on_sphere
 from ..networks.reservoir import Reservoir
 from ..optimizers.linear import LinearProblem
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
-from ..systems import System, rows_of
+from ..systems import LinearSystem, System, rows_of
 from ..unfolding.unfolding import unfold
 
 
@@ -122,22 +125,44 @@ def margin_over_angle(
     return found
 
 
+def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
+    """Return max_v κ for several stimuli at one response R (D, n_outputs).
+
+    ``mu`` (n_stimuli, D) and ``psi`` (n_stimuli, D, D) are μ and ψ of the stimuli.
+    """
+    seen = np.flatnonzero(np.abs(R).max(1) > 0)
+    R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
+    if len(R) < R.shape[1]:
+        # One more direction represents all directions along which κ does not change.
+        basis, _ = np.linalg.qr(R.T)
+        R = np.column_stack([R @ basis, np.zeros(len(R))])
+    Q = eta * (R.T @ psi @ R)
+    return maximize_on_sphere(mu @ R, (Q + Q.transpose(0, 2, 1)) / 2).value
+
+
+#: Share of its final value that a curve of κ has reached when it "enters the saturating
+#: phase", and the share of the duration that has passed then. On the paper's networks, the
+#: τ so chosen depends little on either (docs/reproduction, Fig. 2).
+_REACHED, _PASSED = 0.95, 2 / 3
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TauChoice(Shown):
-    """A choice of τ, and the soft margin of random input projections over time for each τ.
+    """A choice of τ, and the curves κ(T) of random input projections that decide it.
 
     Attributes
     ----------
     taus, times : ndarray (n_taus,) and (n_times,)
     soft_margin : ndarray (n_taus, n_times)
-        Mean over random projections.
+        κ averaged over random projections and over the stimuli.
     saturation : ndarray (n_taus,)
-        Share of the times at which the mean soft margin is within 5 % of its maximum:
-        large if the network forgot the beginning long ago, about 0.05 if the soft margin
-        still grows.
+        κ after two thirds of the duration, as a share of κ at the end. It is near one, or
+        above, if the curve saturates.
     best : float
-        The τ with the largest final soft margin among those that have just entered
-        saturation (a share of at most 0.2); if there is none, the τ that saturates least.
+        The τ that has just entered the saturating phase: the largest one with a saturation
+        of at least 0.95. With a smaller τ, the phase is longer, because the network forgets
+        the beginning of the stimuli. If no τ saturates, it is the one with the largest
+        saturation.
     """
 
     taus: np.ndarray
@@ -148,13 +173,26 @@ class TauChoice(Shown):
 
     def _facts(self) -> dict[str, Any]:
         compared = f"{len(self.taus)} values from {self.taus[0]:.4g} to {self.taus[-1]:.4g}"
-        return {"best": self.best, "compared": compared, "times": len(self.times)}
+        facts = {"best": self.best, "compared": compared, "times": len(self.times)}
+        return {**facts, "note": self.note} if self.note else facts
+
+    @property
+    def note(self) -> str:
+        """Return advice if the curves do not show when they saturate, else ""."""
+        curve = self.soft_margin[np.argmin(np.abs(self.taus - self.best))]
+        if not (self.saturation >= _REACHED).any():
+            return "κ still grows at the end for every τ: compare smaller values"
+        if curve[-1] < _REACHED * curve.max():
+            return "κ falls towards the end: average over several random stimuli"
+        if len(self.taus) > 1 and self.best == self.taus[-1]:
+            return "the largest τ compared has saturated: compare larger values"
+        return ""
 
 
 @with_few_threads(lambda reservoir: reservoir.n_neurons)
 def choose_tau(
     reservoir: Reservoir,
-    stimuli: Stimuli,
+    stimuli: Stimuli | Sequence[Stimuli],
     dt: float,
     taus: Any = None,
     *,
@@ -163,13 +201,20 @@ def choose_tau(
     n_times: int = 25,
     rng: np.random.Generator | int | None = None,
 ) -> TauChoice:
-    """Choose the time constant τ at which the soft margin begins to saturate.
+    """Choose the τ whose soft margin has just begun to saturate (paper, "Prerequisites").
+
+    The paper's rule looks at κ over the readout time, averaged over random input
+    projections and random stimuli: κ should just have entered a saturating phase at the
+    end, and a long phase should be avoided.
 
     Parameters
     ----------
     reservoir : Reservoir
         The network, whose weights are used with each τ.
-    stimuli : GaussianStimuli or SampleStimuli
+    stimuli : GaussianStimuli or SampleStimuli, or a sequence of them
+        Stimuli to average over, such as some hundred `GaussianStimuli.random` of the length
+        of yours. The curve of a single problem shows at which steps its classes differ
+        rather than what the network remembers.
     dt : float
         Length of a step.
     taus : array_like, optional
@@ -179,26 +224,54 @@ def choose_tau(
     """
     wanted = "be a network with time constants, such as a Reservoir"
     check.instance(reservoir, Reservoir, "reservoir", wanted)
-    duration = stimuli.n_steps * check.positive(dt, "dt")
+    problems = [stimuli] if isinstance(stimuli, Stimuli) else list(stimuli)
+    several = bool(problems) and all(isinstance(one, Stimuli) for one in problems)
+    wanted = "be stimuli or a sequence of them"
+    check.must(several, "stimuli", wanted, type(stimuli).__name__, TypeError)
+    n_steps, n_channels = problems[0].n_steps, problems[0].n_channels
+    for one in problems:
+        shape, got = (n_channels, n_steps), (one.n_channels, one.n_steps)
+        wanted = "agree in channels and steps"
+        check.must(got == shape, "stimuli", wanted, f"{got} and {shape}")
+    duration = n_steps * check.positive(dt, "dt")
     grid = np.geomspace(duration / 200, duration, 12)
     if taus is not None:
         grid = np.sort(check.host_array(taus, "taus", ndim=(1,)))
     eta = check.positive(eta, "eta")
     n_times = check.count(n_times, "n_times")
-    steps = np.unique(np.linspace(stimuli.n_steps, 1, n_times).round().astype(int))
+    steps = np.unique(np.linspace(n_steps, 1, n_times).round().astype(int))
     n_drawn = check.count(n_projections, "n_projections")
-    shape = (n_drawn, reservoir.n_neurons, stimuli.n_channels)
-    drawn = check.generator(rng).standard_normal(shape)
+    shape = (n_drawn, reservoir.n_neurons, n_channels)
+    us = check.generator(rng).standard_normal(shape)
+    us /= np.linalg.norm(us, axis=(1, 2), keepdims=True)
+    mean_margin = _mean_margin(problems, eta)
     curves = np.zeros((len(grid), len(steps)))
     for row, tau in zip(curves, grid, strict=True):
-        there = reservoir.with_tau(tau)
-        unfolding = unfold(there, n_steps=stimuli.n_steps, dt=dt)
+        unfolding = unfold(reservoir.with_tau(tau), n_steps=n_steps, dt=dt)
         for i, step in enumerate(steps):
             maps = unfolding.with_readout(step * dt).maps
-            problem = LinearProblem(maps, stimuli, eta)
-            values = [problem.best_readout(u / np.linalg.norm(u))[1].value for u in drawn]
-            row[i] = np.mean(values)
-    saturation = (curves >= 0.95 * curves.max(1, keepdims=True)).mean(1)
-    ready = saturation <= 0.2
-    final = np.where(ready, curves[:, -1], -np.inf) if ready.any() else -saturation
-    return TauChoice(grid, steps * dt, curves, saturation, float(grid[np.argmax(final)]))
+            row[i] = np.mean([mean_margin(maps, u) for u in us])
+        tell(f"τ {tau:.4g}")
+    times = steps * dt
+    before = np.array([np.interp(_PASSED * duration, times, row) for row in curves])
+    saturation = before / curves[:, -1]
+    ready = saturation >= _REACHED
+    chosen = np.flatnonzero(ready)[-1] if ready.any() else int(np.argmax(saturation))
+    return TauChoice(grid, times, curves, saturation, float(grid[chosen]))
+
+
+def _mean_margin(problems: list[Stimuli], eta: float) -> Callable[..., float]:
+    """Return the mean over stimuli of max_v κ, as a function of a system and u."""
+    if len(problems) == 1:
+
+        def alone(maps: LinearSystem, u: np.ndarray) -> float:
+            return LinearProblem(maps, problems[0], eta).best_readout(u)[1].value
+
+        return alone
+    mu = np.array([one.mu for one in problems])
+    psi = np.array([np.asarray(one.psi) for one in problems])
+
+    def average(maps: LinearSystem, u: np.ndarray) -> float:
+        return float(best_margins(maps.input_response(u), mu, psi, eta).mean())
+
+    return average

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from ... import GaussianStimuli, Unfolding, optimize, simulate
-from ...analysis.curves import margin_over_angle
+from ...analysis.curves import best_margins, margin_over_angle
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import figures as look
-from .figures import FigureRun, OnSteps, best_margins, chunks
+from .figures import FigureRun, OnSteps, chunks
 
 
 @dataclass(frozen=True)

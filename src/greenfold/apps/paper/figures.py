@@ -135,18 +135,6 @@ def best_readouts(
         yield u, moments, maximize_on_sphere(moments.M, eta * moments.Sigma)
 
 
-def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
-    """Return max_v κ of a response R (n_steps, n_neurons) to μ (n_stimuli, n_steps), ψ."""
-    seen = np.flatnonzero(np.abs(R).max(1) > 0)
-    R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
-    if len(R) < R.shape[1]:
-        # One more direction represents all directions along which κ does not change.
-        basis, _ = np.linalg.qr(R.T)
-        R = np.column_stack([R @ basis, np.zeros(len(R))])
-    Q = eta * (R.T @ psi @ R)
-    return maximize_on_sphere(mu @ R, (Q + Q.transpose(0, 2, 1)) / 2).value
-
-
 def alternation(
     system: Unfolding, stimuli: Stimuli, eta: float, n_rounds: int, *seed: int
 ) -> Any:
