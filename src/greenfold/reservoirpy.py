@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from reservoirpy import activationsfunc as activations
 from reservoirpy.nodes import Reservoir as Node
 
 from ._base import checks as check
+from ._base.arrays import AnyArray, Array
 from ._base.printing import Shown
 from ._base.threads import with_few_threads
 from .devices.device import Device
@@ -28,6 +30,7 @@ from .optimizers.method import Method
 from .optimizers.result import Projections, RegressionProjections
 from .optimizers.run import optimize
 from .optimizers.sequences import SequenceProblem
+from .stimuli.base import ClassWeight
 from .stimuli.samples import SampleStimuli
 from .stimuli.sequences import SequenceTask, check_sequences
 from .systems import LinearSystem, System
@@ -84,15 +87,15 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
 @with_few_threads(lambda node: node.units)
 def solve_input(
     node: Any,
-    X: Any,
-    labels: Any,
+    X: ArrayLike,
+    labels: ArrayLike,
     *,
     eta: float = 10.0,
     exact: bool = False,
-    readout: Any = None,
+    readout: ArrayLike | None = None,
     norm: float | None = None,
     gain: Gain | None = None,
-    class_weight: Any = "balanced",
+    class_weight: ClassWeight = "balanced",
     device: Device | None = None,
     method: Method | str | None = None,
     rng: np.random.Generator | int | None = None,
@@ -167,8 +170,8 @@ def solve_input(
 @with_few_threads(lambda node: node.units)
 def solve_sequence(
     node: Any,
-    x: Any,
-    y: Any = None,
+    x: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     ridge: float = 1e-11,
     washout: int | None = None,
@@ -262,12 +265,18 @@ class _BetweenClasses(System):
     def maps(self) -> LinearSystem:
         return self._dynamics.maps
 
-    def states(self, X: Any, u: Any) -> Any:
+    def states(self, X: AnyArray, u: ArrayLike) -> Any:
         states = self._dynamics.states(X, u)
         return states - self._weights @ states
 
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        mean = np.multiply.outer(self._weights, cotangent.sum(axis=0))
+    def pullback(
+        self,
+        X: AnyArray,
+        u: ArrayLike,
+        cotangent: Array,
+        v: ArrayLike | None = None,
+    ) -> Any:
+        mean = np.multiply.outer(self._weights, np.asarray(cotangent).sum(axis=0))
         return self._dynamics.pullback(X, u, cotangent - mean, v)
 
 
@@ -275,7 +284,7 @@ def _ascend(
     network: EchoStateNetwork,
     stimuli: SampleStimuli,
     series: np.ndarray,
-    readout: Any,
+    readout: ArrayLike | None,
     eta: float,
     solve: Callable[[System, SampleStimuli, float], list[Projections]],
 ) -> Projections:
@@ -297,7 +306,7 @@ def _ascend(
     return replace(best, eta=eta, **margin, **lists)
 
 
-def _series(X: Any) -> np.ndarray:
+def _series(X: ArrayLike) -> np.ndarray:
     """Reorder the axes of reservoirpy's series to (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
         lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}

@@ -14,6 +14,9 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from ._base.arrays import AnyArray, Array
 
 
 class ResponseSum(Protocol):
@@ -75,9 +78,11 @@ class KernelsOfAll(Protocol):
     @property
     def read_steps(self) -> int: ...
     def full(self) -> tuple[np.ndarray, np.ndarray]: ...
-    def states_of(self, X: Any, products: Any) -> Any: ...
-    def products(self, X: Any) -> Any: ...
-    def pull(self, v: Any, a_bar: np.ndarray, C_bar: np.ndarray | None) -> np.ndarray: ...
+    def states_of(self, X: Array, products: Array | None) -> Any: ...
+    def products(self, X: Array) -> Any: ...
+    def pull(
+        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> np.ndarray: ...
 
 
 class Sized(ABC):
@@ -138,11 +143,17 @@ class System(Sized):
         """The linear system for weak stimuli."""
 
     @abstractmethod
-    def states(self, X: Any, u: Any) -> Any:
+    def states(self, X: AnyArray, u: ArrayLike) -> Any:
         """Return the states (n_cases, n_outputs) at the readout."""
 
     @abstractmethod
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+    def pullback(
+        self,
+        X: AnyArray,
+        u: ArrayLike,
+        cotangent: Array,
+        v: ArrayLike | None = None,
+    ) -> Any:
         """Return ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v."""
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
@@ -155,7 +166,7 @@ class System(Sized):
         del n_cases, n_channels
         return False
 
-    def kernels_of_all(self, u: Any, reference: Any = None) -> KernelsOfAll:
+    def kernels_of_all(self, u: ArrayLike, reference: Array | None = None) -> KernelsOfAll:
         """Return the kernels at one u, on the device of ``reference``.
 
         The states of such a system are at most quadratic in the stimulus. The moments of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from math import ceil
 from types import ModuleType
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import array_api_compat as compat
 import numpy as np
@@ -52,6 +52,10 @@ class Array(Sliced, Protocol):
     def __le__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
+
+
+#: What `states` of a system takes as series.
+AnyArray: TypeAlias = ArrayLike | Array
 
 
 def is_array(value: object) -> bool:

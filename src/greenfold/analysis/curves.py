@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
@@ -36,10 +37,10 @@ class MarginCurve:
 def margin_over_time(
     unfolding: Any,
     stimuli: Stimuli,
-    times: Any = None,
+    times: ArrayLike | None = None,
     *,
-    u: Any = None,
-    v: Any = None,
+    u: ArrayLike | None = None,
+    v: ArrayLike | None = None,
     eta: float = 10.0,
     rng: np.random.Generator | int | None = None,
 ) -> MarginCurve:
@@ -81,8 +82,8 @@ def margin_over_time(
 def margin_over_angle(
     system: System,
     stimuli: Stimuli,
-    u: Any,
-    angles: Any,
+    u: ArrayLike,
+    angles: ArrayLike,
     *,
     n_planes: int = 20,
     eta: float = 10.0,
@@ -194,7 +195,7 @@ def choose_tau(
     reservoir: Reservoir,
     stimuli: Stimuli | Sequence[Stimuli],
     dt: float,
-    taus: Any = None,
+    taus: ArrayLike | None = None,
     *,
     eta: float = 10.0,
     n_projections: int = 10,

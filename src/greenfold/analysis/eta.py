@@ -11,16 +11,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import BATCH_BYTES
+from .._base.arrays import BATCH_BYTES, AnyArray
 from .._base.printing import Shown
 from .._base.progress import AsPart, display, watched
 from .._base.threads import with_few_threads
 from ..math.decisions import fit_slope, judge_held_out, with_heavy_tails
 from ..optimizers.linear import LinearProblem, ascend
 from ..optimizers.shared import SharedProblem
-from ..stimuli.base import Series
+from ..stimuli.base import ClassWeight, Series
 from ..stimuli.frame import Frame, frames_of
 from ..stimuli.samples import SampleStimuli
 from ..systems import LinearSystem, System, rows_of
@@ -296,15 +297,15 @@ class EtaChoice(Shown):
 @watched
 def choose_eta(
     system: System,
-    X: Any,
-    labels: Any,
-    u: Any = None,
-    etas: Any = None,
+    X: AnyArray,
+    labels: ArrayLike,
+    u: ArrayLike | None = None,
+    etas: ArrayLike | None = None,
     *,
     n_folds: int = N_FOLDS,
     threshold: str = "trained",
     noise: float = 0.0,
-    class_weight: Any = "balanced",
+    class_weight: ClassWeight = "balanced",
     rng: np.random.Generator | int | None = None,
 ) -> EtaChoice:
     """Choose η by cross-validated accuracy (paper, "Prerequisites").

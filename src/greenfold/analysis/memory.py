@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
@@ -50,9 +51,9 @@ class MemoryCapacity(Shown):
 @with_few_threads(rows_of)
 def memory_capacity(
     system: System,
-    u: Any = "solved",
+    u: ArrayLike = "solved",
     *,
-    delays: Any = None,
+    delays: ArrayLike | None = None,
     device: Device | None = None,
     n_draws: int = 10,
     rng: np.random.Generator | int | None = None,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
@@ -22,7 +23,7 @@ from .._base.progress import Bar, display, watched
 from .._base.threads import with_few_threads
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
-from ..networks.echo_state import EchoStateNetwork
+from ..networks.echo_state import AnyNetwork, EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from ..networks.resting_state import UnstableError
 from ..optimizers.convex import Convex
@@ -106,7 +107,7 @@ class Family:
 
 
 def make_family(
-    network: Any,
+    network: AnyNetwork,
     parameters: Iterable[str] | None,
     bounds: Mapping[str, Any] | None,
     duration: float,
@@ -128,7 +129,7 @@ def make_family(
     check.must(not modes or "g" not in names, "parameters", leave, names)
     for name in bounds or {}:
         check.must(name in names, "bounds", "name only entries of `parameters`", repr(name))
-    describe = _leaky if discrete else _oscillators if modes else _scaled
+    describe: Any = _leaky if discrete else _oscillators if modes else _scaled
     given, limits, make = describe(network)
     times = (_FASTEST * duration, _SLOWEST * duration)
     limits |= {"tau": times, "decay_times": times, "frequencies": (0.0, np.pi / dt)}
@@ -220,7 +221,7 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
 
 
 def split_stimuli(
-    stimuli: Stimuli, held_out: Any, rng: np.random.Generator
+    stimuli: Stimuli, held_out: float | Stimuli | None, rng: np.random.Generator
 ) -> tuple[Stimuli, Stimuli | None]:
     """Return the stimuli for the choice and the stimuli for the report."""
     if held_out is None:
@@ -248,7 +249,7 @@ class Task:
     readout: Any = None
     noise: Any = None
 
-    def solve(self, network: Any) -> Projections:
+    def solve(self, network: AnyNetwork) -> Projections:
         """Return the certified u and v of a network."""
         device, system = Device(state_noise=self._noise(network)), self.system(network)
         return optimize(system, self.stimuli, self.eta, Convex(gap=_GAP), device=device)
@@ -256,12 +257,14 @@ class Task:
     def _noise(self, network: Any) -> np.ndarray | None:
         return None if self.noise is None else state_covariance(network, self.noise)
 
-    def system(self, network: Any) -> Any:
+    def system(self, network: AnyNetwork) -> Any:
         """Return the linear order of a network."""
         n_steps = self.stimuli.n_steps
         return unfold(network, n_steps=n_steps, dt=self.dt, readout=self.readout)
 
-    def margin(self, network: Any, found: Projections, stimuli: Any = None) -> float:
+    def margin(
+        self, network: AnyNetwork, found: Projections, stimuli: Stimuli | None = None
+    ) -> float:
         """Return κ of given projections on these or other stimuli, including noise."""
         given = stimuli or self.stimuli, self.eta, self._noise(network)
         problem = LinearProblem(self.system(network).maps, *given)
@@ -380,8 +383,8 @@ def optimize_reservoir(
     *,
     eta: float = 10.0,
     held_out: float | Stimuli | None = 0.5,
-    noise: Any = None,
-    readout: Any = None,
+    noise: ArrayLike | None = None,
+    readout: ArrayLike | None = None,
     bounds: Mapping[str, Any] | None = None,
     n_starts: int = 1,
     max_evaluations: int = 20,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import checks as check
+from .._base.arrays import AnyArray, Array, to_host
 from .._base.printing import Shown
 from ..systems import LinearSystem, ResponseSum, Sized, System
 from .masks import Mask
@@ -202,13 +203,13 @@ class _Part:
         self.outputs = np.arange(whole.n_outputs) if outputs is None else outputs
         self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
 
-    def whole_input(self, u: np.ndarray) -> np.ndarray:
+    def whole_input(self, u: ArrayLike) -> np.ndarray:
         """Extend an input projection with zeros for the inputs that are not driven."""
         made = np.zeros((self._whole.n_inputs, *np.shape(u)[1:]))
         made[self.inputs] = u
         return made
 
-    def whole_readout(self, v: np.ndarray) -> np.ndarray:
+    def whole_readout(self, v: ArrayLike) -> np.ndarray:
         """Extend a readout with zeros for the outputs that are not read."""
         made = np.zeros((self._whole.n_outputs, *np.shape(v)[1:]))
         made[self.outputs] = v
@@ -272,17 +273,23 @@ class Restricted(_Part, System):
         check.require(not outside.any(), why)
         return projection[self.inputs]
 
-    def states(self, X: Any, u: Any) -> Any:
+    def states(self, X: AnyArray, u: ArrayLike) -> Any:
         """Return the states of the outputs that are read."""
         return self.system.states(X, self.whole_input(u))[:, self.outputs]
 
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+    def pullback(
+        self,
+        X: AnyArray,
+        u: ArrayLike,
+        cotangent: Array,
+        v: ArrayLike | None = None,
+    ) -> Any:
         """Return the gradient with respect to the projections of the subset."""
         whole = self.whole_input(u)
         if v is not None:
             u_bar, v_bar = self.system.pullback(X, whole, cotangent, self.whole_readout(v))
             return u_bar[self.inputs], v_bar[self.outputs]
-        bar = self.whole_readout(np.transpose(cotangent)).T
+        bar = self.whole_readout(to_host(cotangent).T).T
         return self.system.pullback(X, whole, bar)[self.inputs]
 
 

@@ -6,9 +6,8 @@ P(T) at the readout. At linear order it costs exactly (η/2) vᵀPv of the soft 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from .._base import checks as check
@@ -18,7 +17,7 @@ from ..networks.reservoir import Reservoir
 _LARGEST = 1e70
 
 
-def covariance(value: Any, name: str, size: int) -> np.ndarray:
+def covariance(value: ArrayLike, name: str, size: int) -> np.ndarray:
     """Return the covariance from one standard deviation, one per entry, or a matrix."""
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
@@ -40,7 +39,7 @@ def covariance(value: Any, name: str, size: int) -> np.ndarray:
 
 
 def state_covariance(
-    reservoir: Reservoir, noise: Any, duration: float | None = None
+    reservoir: Reservoir, noise: ArrayLike, duration: float | None = None
 ) -> np.ndarray:
     """Return the covariance of the states under white noise inside a linear network.
 

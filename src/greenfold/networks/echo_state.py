@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from .._base import checks as check
 from .._base import codec
 from . import weights as plans
 from .gains import Gain
-from .reservoir import NETWORK, PER_NEURON, Network, slope_at_rest
+from .reservoir import NETWORK, PER_NEURON, Network, Reservoir, slope_at_rest
 from .resting_state import discrete_resting_state
 
 __all__ = ["EchoStateNetwork"]
@@ -171,3 +172,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
 
 codec.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER_NEURON)
+
+
+#: A network in continuous or in discrete time.
+AnyNetwork: TypeAlias = Reservoir | EchoStateNetwork

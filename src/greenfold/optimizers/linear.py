@@ -328,7 +328,7 @@ def ascend(
     *,
     max_iter: int,
     tol: float,
-    scale: Any = None,
+    scale: np.ndarray | None = None,
     reach: float = 1.0,
 ) -> Candidate:
     """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.

@@ -118,9 +118,11 @@ class NonlinearRegression:
     @cached_property
     def _prepared(self) -> Prepared | None:
         """States and gradients from one integration, if the system supports it."""
-        if isinstance(self.system, Dynamics) and self.task.X is not None:
-            return self.system.prepare(self.task.X)
-        return None
+        return self.system.prepare(self._X) if isinstance(self.system, Dynamics) else None
+
+    @property
+    def _X(self) -> np.ndarray:
+        return np.asarray(self.task.X)
 
     def settle(self, u: np.ndarray) -> bool:
         """Return whether the sub-steps, if any, are accurate at u; if not, change them."""
@@ -129,17 +131,17 @@ class NonlinearRegression:
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Return the optimal V, J, and ∂J/∂u at that V."""
         found = None if self._prepared is None else self._prepared(u)
-        states = self.system.states(self.task.X, u) if found is None else found.states
+        states = self.system.states(self._X, u) if found is None else found.states
         V, margin, bar = self._solve(states)
         if found is None:
-            gradient = self.system.pullback(self.task.X, u, bar)
+            gradient = self.system.pullback(self._X, u, bar)
         else:
             gradient = found.pullback(bar)[0]
         return V, margin, np.asarray(gradient).reshape(u.shape)
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the mean squared error of each target."""
-        Y = np.asarray(self.system.states(self.task.X, u))
+        Y = np.asarray(self.system.states(self._X, u))
         rest = self.task.y - self.task.offset - (Y - Y.mean(0)) @ V
         return (rest**2).mean(0)
 

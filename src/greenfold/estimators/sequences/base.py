@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +25,7 @@ from ..._base.progress import tell
 from ...dynamics.driven import DrivenNetwork
 from ...dynamics.dynamics import Dynamics
 from ...math.ridge import RidgeSums
-from ...networks.echo_state import EchoStateNetwork
-from ...networks.reservoir import Reservoir
+from ...networks.echo_state import AnyNetwork, EchoStateNetwork
 from ...optimizers.run import optimize
 from ...optimizers.sequences import SequenceProblem
 from ...stimuli.sequences import SequenceTask, check_sequences
@@ -55,7 +54,6 @@ _SOLVING_RIDGE = 1e-11
 _WASHOUT_ERROR = 0.05
 #: Number of steps of a stream to hold in memory at a time.
 _CHUNK = 4096
-AnyNetwork: TypeAlias = Reservoir | EchoStateNetwork
 _FROM_ZERO = whole(0)
 
 
