@@ -95,6 +95,7 @@ docs: $(DOCS)  ## check the texts against code and records; build the pages, the
 peers: $(PEERS)  ## install the libraries that benchmarks compare with
 
 bench: $(PEERS)  ## compare with these libraries, as ratios in one run
+	$(BIN)/python -m benchmarks.series
 	$(BIN)/python -m benchmarks
 
 dist: $(DIST)  ## build wheel and sdist, install each on its own and try it

@@ -1,14 +1,22 @@
-"""``python -m benchmarks [NAME …] [--json PATH]`` runs all benchmarks, or those named."""
+"""``python -m benchmarks [NAME …] [--json PATH]`` runs all benchmarks, or those named.
+
+Some consist of many cells. These are kept in a folder (``--kept``), so that a second call
+continues a stopped one; ``--jobs`` runs several at once, ``--budget`` bounds the time (0:
+report what is kept).
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ._measure import machine, peers_needed, write_json
+from ._measure import Report, machine, peers_needed, write_json
 
-#: Modules of this package with a function ``run(rounds)`` that returns a Report.
+#: Modules of this package with a function ``run(rounds)`` that returns a Report, or with
+#: ``cells`` (see `_cells`).
 NAMES = (
     "unfolding",
     "optimum",
@@ -22,8 +30,12 @@ NAMES = (
     "masks",
     "shared_input",
     "regression",
+    "ordinary",
     "forecast",
     "forecast_systems",
+    "equal_time",
+    "bands",
+    "long_run",
     "sequences",
     "pooled",
     "pooled_study",
@@ -36,23 +48,50 @@ NAMES = (
 )
 
 
+def _kept(modules: list[Any], options: argparse.Namespace) -> Any:
+    """Run cells of several modules together, and return what is kept of them."""
+    from . import _cells
+
+    kept = _cells.Kept(options.kept or _cells.default_folder())
+    _cells.fill(modules, kept, options.jobs, options.budget)
+    return kept
+
+
+def _reported(module: Any, kept: Any) -> Report:
+    name = module.__name__.rpartition(".")[2]
+    made = module.report(kept.of(name))
+    return replace(made, notes=[*made.notes, *kept.notes(name)])
+
+
 def main() -> None:
     """Parse the arguments, run the benchmarks, print and write the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the numbers")
     parser.add_argument("--rounds", type=int, default=5, help="repeats of every timing")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, for cells")
+    parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS")
+    parser.add_argument("--kept", type=Path, metavar="FOLDER", help="results of cells")
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(NAMES))
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]!r}; there is {', '.join(NAMES)}")
     print("machine: " + ", ".join(f"{key} {value}" for key, value in machine().items()))
-    reports = []
-    for name in options.names or NAMES:
-        with peers_needed():
-            report = importlib.import_module(f"benchmarks.{name}").run(options.rounds)
-        report.show()
-        reports.append(report)
+    names = options.names or NAMES
+    with peers_needed():
+        modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
+        celled: list[Any] = [one for one in modules.values() if hasattr(one, "cells")]
+        kept = _kept(celled, options) if celled else None
+        reports = []
+        for module in modules.values():
+            if kept is not None and module in celled:
+                reports.append(_reported(module, kept))
+            else:
+                reports.append(module.run(options.rounds))
+            reports[-1].show()
+    if kept is not None:
+        print()
+        kept.costs()
     print(f"\nload average {machine()['load_average']} at the end")
     if options.json:
         write_json(options.json, reports)

@@ -23,7 +23,14 @@ from typing import Any
 
 MIB = 2**20
 #: The peers that `make peers` installs, by the names of their modules.
-PEERS = ("aeon", "reservoirpy", "reservoir_computing", "torchdiffeq")
+PEERS = (
+    "aeon",
+    "dysts",
+    "reservoirpy",
+    "reservoir_computing",
+    "statsmodels",
+    "torchdiffeq",
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Report:
         print(f"\n{self.name}")
         for note in self.notes:
             print(f"  {note}")
-        width = max(len(row.name) for row in self.rows)
+        width = max((len(row.name) for row in self.rows), default=0)
         for row in self.rows:
             verdict = {True: "met", False: "NOT MET", None: ""}[row.met]
             figure = f"{row.value:,.1f} {row.unit}"

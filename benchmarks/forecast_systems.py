@@ -1,271 +1,191 @@
-"""Twenty chaotic systems of dysts, and two peers, with the defaults of every model.
+"""All chaotic systems of dysts that can be integrated, with the defaults of every model.
 
-The systems are the first twenty of dysts' list, in its alphabetical order, that are
-autonomous flows of three to six variables without angles, and can be integrated; none was
-chosen by its result. dysts gives the equations, a point on the attractor, the period and
-the Lyapunov exponent; SciPy integrates, 30 samples per period.
+dysts gives the equations, a point on the attractor, the period and the Lyapunov exponent;
+``python -m benchmarks.series`` integrates them, 30 samples per period, and says which it
+leaves out. Each system has one trajectory. A seed of the network trains on one of three
+windows of it, and all are judged on what follows.
 
-The peers run on Lorenz and Mackey–Glass: reservoirpy with a random search of as many
-evaluations as solving takes, judged like greenfold's penalty by closed loops on held-out
-blocks; and a quadratic next-generation reservoir (Gauthier et al. 2021) of two delays, with
-its penalty chosen in the same way.
+The peers: the rule of arXiv 2602.11069, drawn weights with a symmetric W of radius 0.1, and
+a quadratic next-generation reservoir of two delays. reservoirpy, with a random search of as
+many evaluations as solving takes, runs on Lorenz and Mackey–Glass.
 """
 
 from __future__ import annotations
 
-import itertools
-from functools import partial
-from importlib.metadata import version
+import importlib.util
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
-from . import forecast
+from . import series
+from ._cells import Cell, Found
+from ._forecast_peers import (
+    NextGeneration,
+    invariant_subspace,
+    reservoirpy_searched,
+    symmetric,
+)
 from ._measure import Report, Row
-from .forecast import Task, forecaster, valid_time
+from .forecast import (
+    BY_NAME,
+    EVALUATIONS,
+    TASKS,
+    TRAIN,
+    forecaster,
+    valid_steps,
+    valid_time,
+)
 
-N_NEURONS, N_SYSTEMS, PER_PERIOD, N_SEEDS = 100, 20, 30, 3
-HORIZON = 600
-#: Length of the fresh trajectory.
-FRESH = 4000
-PENALTIES = 10.0 ** np.arange(-12, 0.1, 1.0)
-
-
-def flow(name: str) -> Any:
-    """A system of dysts by name."""
-    import dysts.flows  # pyright: ignore[reportMissingImports]
-
-    return getattr(dysts.flows, name)()
-
-
-def trajectory(name: str, n: int, seed: int) -> np.ndarray:
-    """Samples of a system, from a point near its attractor."""
-    system = flow(name)
-    start = np.asarray(system.ic, dtype=float)
-    start = start * (1 + 1e-3 * np.random.default_rng(seed).standard_normal(start.shape))
-    dt = system.period / PER_PERIOD
-    skipped = 20 * system.period
-    times = skipped + dt * np.arange(n)
-    found = solve_ivp(
-        lambda t, x: np.asarray(system.rhs(x, t), dtype=float),
-        (0, times[-1]),
-        start,
-        method="LSODA",
-        t_eval=times,
-        rtol=1e-9,
-        atol=1e-9 * np.abs(start).max(),
-    )
-    if not found.success or found.y.shape[1] < n or not np.isfinite(found.y).all():
-        raise FloatingPointError(f"{name} could not be integrated")
-    return found.y.T
+N_NEURONS, N_SEEDS = 100, 3
+#: Samples between the windows of two seeds, forecasts to judge, and their longest length.
+SHIFT, N_STARTS, HORIZON = 500, 100, 600
+FEWEST, LEAST_SHARE = 110, 80.0
+MODELS = ("solved", "drawn", "rule of 2602.11069", "symmetric W", "quadratic delays")
 
 
-def eligible(name: str) -> bool:
-    """Whether a system is an autonomous flow of three to six variables without angles."""
-    system = flow(name)
-    start = np.asarray(system.ic, dtype=float)
-    if start.ndim != 1 or not 3 <= len(start) <= 6 or hasattr(system, "_postprocessing"):
-        return False
-    here, later = (np.asarray(system.rhs(start, t), float) for t in (0.0, 0.37))
-    return bool(np.allclose(here, later, rtol=1e-9))
+def windows(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A window to train, and the samples to judge."""
+    every = series.load(f"dysts/{name}")
+    start = SHIFT * seed
+    after = SHIFT * (N_SEEDS - 1) + TRAIN + SHIFT
+    return every[start : start + TRAIN], every[after:]
 
 
-def systems() -> list[Task]:
-    """The twenty systems, each with its Lyapunov time in samples."""
-    from dysts.systems import (  # pyright: ignore[reportMissingImports]
-        get_attractor_list,
-    )
+def _model(kind: str, n_channels: int, seed: int) -> Any:
+    if kind == "quadratic delays":
+        return NextGeneration()
+    if kind == "symmetric W":
+        return symmetric(N_NEURONS, seed)
+    if kind == "rule of 2602.11069":
+        return invariant_subspace(N_NEURONS, n_channels, seed)
+    weights = "random" if kind == "drawn" else "solved"
+    return forecaster(N_NEURONS, seed, input_weights=weights)
 
-    found = []
-    for name in sorted(get_attractor_list()):
-        if len(found) == N_SYSTEMS:
-            break
-        try:
-            if not eligible(name):
-                continue
-            task = Task(name, partial(trajectory, name), lyapunov_samples(name), HORIZON)
-            train, fresh = task.clean(0)
-        except Exception as error:  # a system may raise anything
-            print(f"{name} is left out: {error}", flush=True)
-            continue
-        if min(train.std(0).min(), fresh.std(0).min()) > 1e-6:
-            found.append(task)
+
+def on_system(name: str, seed: int) -> dict[str, Any]:
+    """Valid times of all models in Lyapunov times, and seconds of the solved fit."""
+    train, fresh = windows(name, seed)
+    lyapunov, found = float(series.load(f"lyapunov/{name}")), {}
+    for kind in MODELS:
+        model = _model(kind, train.shape[1], seed)
+        started = time.perf_counter()
+        model.fit(train)
+        if kind == "solved":
+            found["solved_s"] = time.perf_counter() - started
+        if isinstance(model, NextGeneration):
+            steps = model.valid(fresh, fresh, HORIZON, N_STARTS)
+        else:
+            steps = valid_steps(model, fresh, fresh, HORIZON, N_STARTS)
+        found[kind] = steps / lyapunov
     return found
 
 
-def lyapunov_samples(name: str) -> float:
-    """Number of samples per Lyapunov time."""
-    system = flow(name)
-    return 1 / (system.maximum_lyapunov_estimated * system.period / PER_PERIOD)
+def beside_reservoirpy(name: str, seed: int) -> dict[str, Any]:
+    """Valid times on Lorenz or Mackey–Glass."""
+    task = BY_NAME[name]
+    train, seen, truth = task.series(seed, 0.0)
+    models = {
+        "solved": forecaster(N_NEURONS, seed).fit(train),
+        "reservoirpy_searched": reservoirpy_searched(N_NEURONS, seed, train, EVALUATIONS),
+        "next_generation": NextGeneration().fit(train),
+    }
+    return {kind: valid_time(task, one, seen, truth) for kind, one in models.items()}
 
 
-def over_systems() -> Row:
-    """Valid times of drawn and solved input weights, with defaults, three seeds each."""
-    table, above = {}, 0
-    for task in systems():
-        rows = []
-        for seed in range(N_SEEDS):
-            train, seen, truth = task.series(seed, 0.0)
-            judge = partial(valid_time, task, seen=seen, truth=truth, n_starts=100)
-            models = [
-                forecaster(N_NEURONS, seed, input_weights=kind).fit(train)
-                for kind in ("random", "solved")
-            ]
-            rows.append([judge(model) for model in models])
-        drawn, solved = np.mean(rows, axis=0)
-        above += bool(solved > drawn)
-        table[task.name] = [round(float(drawn), 3), round(float(solved), 3)]
-        print(f"{task.name}: drawn {drawn:.2f}, solved {solved:.2f}", flush=True)
-    ratios = [b / max(a, 1e-3) for a, b in table.values()]
-    return Row(
-        f"{len(table)} systems of dysts, N = {N_NEURONS}, defaults: solved above drawn on",
-        float(above),
-        "systems",
-        "≥ 14",
-        above >= 14,
-        {"median_ratio": float(np.median(ratios)), "drawn_and_solved": table},
-    )
-
-
-class NextGeneration:
-    """A quadratic next-generation reservoir of two delays, predicting the increment."""
-
-    washout_ = 2
-
-    def fit(self, series: np.ndarray) -> NextGeneration:
-        """Ridge on a constant, the last two samples and their products."""
-        self.mean, self.size = series.mean(0), series.std(0)
-        z = (series - self.mean) / self.size
-        rows, targets = self.features(z[1:-1], z[:-2]), z[2:] - z[1:-1]
-        cut = 3 * len(rows) // 4
-        scores = []
-        for penalty in PENALTIES:
-            self.solve(rows[:cut], targets[:cut], penalty)
-            scores.append(self.held_out(z[cut:]))
-        self.solve(rows, targets, PENALTIES[int(np.argmax(scores))])
-        return self
-
-    @staticmethod
-    def features(now: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """A constant, the samples and their products."""
-        both = np.hstack([now, before])
-        pairs = itertools.combinations_with_replacement(range(both.shape[1]), 2)
-        products = [both[:, i] * both[:, j] for i, j in pairs]
-        return np.column_stack([np.ones(len(both)), both, *products])
-
-    def solve(self, rows: np.ndarray, targets: np.ndarray, penalty: float) -> None:
-        """Solve the readout for one penalty."""
-        A = rows.T @ rows / len(rows) + penalty * np.eye(rows.shape[1])
-        self.W = np.linalg.lstsq(A, rows.T @ targets / len(rows), rcond=None)[0]
-
-    def held_out(self, z: np.ndarray) -> float:
-        """Valid steps of loops on a held-out block."""
-        at = np.linspace(1, len(z) // 2, 16).astype(int)
-        return float(self.steps(z, z, at, len(z) // 2 - 2).sum())
-
-    def steps(
-        self, z: np.ndarray, wanted: np.ndarray, at: np.ndarray, n: int
-    ) -> np.ndarray:
-        """Valid steps of closed loops that begin after the samples ``at``."""
-        before, now, counted = z[at - 1], z[at], np.zeros(len(at))
-        lanes = np.arange(len(at))
-        for step in range(1, n + 1):
-            before, now = now, now + self.features(now, before) @ self.W
-            error = np.sqrt(((now - wanted[at[lanes] + step]) ** 2).mean(1))
-            valid = error <= 0.4
-            lanes, before, now = lanes[valid], before[valid], now[valid]
-            counted[lanes] += 1
-            if not len(lanes):
-                break
-        return counted
-
-    def valid(self, task: Task, seen: np.ndarray, truth: np.ndarray) -> float:
-        """Mean valid time in Lyapunov times."""
-        z, wanted = ((one - self.mean) / self.size for one in (seen, truth))
-        at = np.linspace(1, len(z) - task.horizon - 2, forecast.N_STARTS).astype(int)
-        return float(self.steps(z, wanted, at, task.horizon).mean() / task.lyapunov)
-
-
-def reservoirpy_searched(n_neurons: int, seed: int, train: np.ndarray) -> Any:
-    """The best random setting of a reservoirpy node; solving evaluates the same number.
-
-    reservoirpy draws the node; greenfold runs its states, the ridge and the loop, which is
-    faster and gives the same numbers.
-    """
-    from reservoirpy.nodes import Reservoir
-
-    from greenfold import EchoStateNetwork
-
-    rng = np.random.default_rng([seed, 7])
-    best: tuple[float, Any] = (-np.inf, None)
-    for trial in range(forecast.EVALUATIONS):
-        node: Any = Reservoir(
-            n_neurons,
-            sr=float(rng.uniform(0.2, 1.4)),
-            lr=float(10 ** rng.uniform(-1, 0)),
-            input_scaling=float(10 ** rng.uniform(-1.5, 0.3)),
-            input_connectivity=float(rng.choice([0.1, 1.0])),
-            bias=float(rng.choice([0.0, 0.3, 1.0])) * rng.uniform(-1, 1, n_neurons),
-            seed=1000 * seed + trial,
-        )
-        node.initialize(np.zeros((1, train.shape[1])))
-        dense = [
-            np.asarray(one.toarray() if hasattr(one, "toarray") else one)
-            for one in (node.W, node.Win, node.bias)
-        ]
-        network = EchoStateNetwork(dense[0], float(node.lr), allow_unstable=True)
-        weights = np.column_stack([dense[1], np.broadcast_to(dense[2].ravel(), n_neurons)])
-        model = forecaster(n_neurons, seed, reservoir=network, input_weights=weights)
-        model.fit(train)
-        if model.score_ > best[0]:
-            best = model.score_, model
-    return best[1]
-
-
-def beside_peers(task: Task) -> Row:
-    """Solved with defaults and with a search, and the peers, three seeds."""
-    rows = []
+def cells(found: Found) -> Iterator[Cell]:
+    """Three seeds of every system; reservoirpy, where it is installed."""
+    del found
     for seed in range(N_SEEDS):
-        train, seen, truth = task.series(seed, 0.0)
-        judge = partial(valid_time, task, seen=seen, truth=truth)
-        models = [
-            forecaster(N_NEURONS, seed),
-            forecaster(N_NEURONS, seed, search=24),
-        ]
-        found = [judge(model.fit(train)) for model in models]
-        found.append(judge(reservoirpy_searched(N_NEURONS, seed, train)))
-        found.append(NextGeneration().fit(train).valid(task, seen, truth))
-        rows.append(found)
-        print(f"{task.name}, seed {seed}: {np.round(found, 2).tolist()}", flush=True)
-    names = ("solved", "solved_searched", "reservoirpy_searched", "next_generation")
-    means = np.mean(rows, axis=0)
-    return Row(
-        f"{task.name}, N = {N_NEURONS}: valid time solved with a search over reservoirpy's "
-        "with one",
-        float(means[1] / means[2]),
-        "times",
-        "",
-        None,
-        {name: round(float(value), 2) for name, value in zip(names, means, strict=True)},
-    )
+        for key in series.names("dysts"):
+            name = key.partition("/")[2]
+            yield Cell(f"dysts|{name}|{seed}", on_system, (name, seed), 2 * seed)
+    if importlib.util.find_spec("reservoirpy") is None:
+        return
+    for seed in range(N_SEEDS):
+        for task in TASKS:
+            given = task.name, seed
+            yield Cell(f"reservoirpy|{task.name}|{seed}", beside_reservoirpy, given, 20)
 
 
-def run(rounds: int) -> Report:
-    """Peers, then the twenty systems; nothing is timed."""
-    del rounds
-    rows = [beside_peers(task) for task in forecast.TASKS]
-    forecast.FRESH, kept = FRESH, forecast.FRESH
-    try:
-        rows.append(over_systems())
-    finally:
-        forecast.FRESH = kept
+def _means(found: Found, part: str) -> dict[str, dict[str, float]]:
+    """Mean over the seeds, by system and model."""
+    by_name: dict[str, list[dict[str, float]]] = {}
+    for key, one in found.items():
+        kind, name, _ = key.split("|")
+        if kind == part:
+            by_name.setdefault(name, []).append(one)
+    return {
+        name: {key: float(np.mean([one[key] for one in some])) for key in some[0]}
+        for name, some in sorted(by_name.items())
+    }
+
+
+def report(found: Found) -> Report:
+    """Solved beside every other model, and the peers."""
+    table = _means(found, "dysts")
+    rows = []
+    for other in MODELS[1:]:
+        pairs = [(one["solved"], one[other]) for one in table.values()]
+        if not pairs:
+            continue
+        above = 100 * float(np.mean([a > b for a, b in pairs]))
+        ratio = float(np.median([a / max(b, 1e-3) for a, b in pairs]))
+        detail: dict[str, Any] = {"median_ratio": ratio, "systems": len(pairs)}
+        first = other == "drawn"
+        if first:
+            detail["seconds to fit, median"] = float(
+                np.median([one["solved_s"] for one in table.values()])
+            )
+            detail["columns"] = ", ".join(MODELS)
+            detail["valid_times"] = {
+                name: [round(one[kind], 3) for kind in MODELS]
+                for name, one in table.items()
+            }
+        rows.append(
+            Row(
+                f"{len(pairs)} systems of dysts, N = {N_NEURONS}, defaults: solved above "
+                f"{other}, median ratio {ratio:.2f}",
+                above,
+                "% of systems",
+                f"≥ {LEAST_SHARE:g}, ≥ {FEWEST} systems" if first else "",
+                (above >= LEAST_SHARE and len(pairs) >= FEWEST) if first else None,
+                detail,
+            )
+        )
+    best = [max(MODELS, key=lambda kind: one[kind]) for one in table.values()]
+    rows += [
+        Row(
+            f"median valid time of the {len(table)} systems, {kind}",
+            float(np.median([one[kind] for one in table.values()])),
+            "Lyapunov times",
+            "",
+            None,
+            {"best of all on": best.count(kind)},
+        )
+        for kind in MODELS
+        if table
+    ]
+    for name, one in _means(found, "reservoirpy").items():
+        rows.append(
+            Row(
+                f"{name}, N = {N_NEURONS}: valid time solved over reservoirpy's with a "
+                "search",
+                one["solved"] / one["reservoirpy_searched"],
+                "times",
+                "",
+                None,
+                {key: round(value, 2) for key, value in one.items()},
+            )
+        )
     notes = [
-        f"greenfold {version('greenfold')}, reservoirpy {version('reservoirpy')}, dysts "
-        f"{version('dysts')}; {N_SEEDS} seeds, {forecast.TRAIN} samples to train, "
-        f"{PER_PERIOD} samples per period of dysts' systems",
-        f"reservoirpy: the best of {forecast.EVALUATIONS} random settings",
-        "next generation: two delays of one step, all products of two",
+        f"{N_SEEDS} seeds, {TRAIN} samples to train, {series.PER_PERIOD} per period; "
+        f"{N_STARTS} forecasts of at most {HORIZON} samples on what follows",
+        "rule of 2602.11069: input weights from an invariant subspace of a symmetric W of "
+        "radius 0.1, as far as its abstract and a summary tell; symmetric W: drawn input "
+        "weights, radius 0.1; quadratic delays: two samples, all products of two",
+        f"reservoirpy: the best of {EVALUATIONS} random settings",
         "valid times are in Lyapunov times",
     ]
-    return Report("forecast: twenty systems, and peers", notes, rows)
+    return Report("forecast: all systems of dysts, and peers", notes, rows)
