@@ -40,8 +40,10 @@ def test_everything_it_writes(sensor, tmp_path):
         "forecast", sensor, *FEW,
         "--out", paths["csv"], "--model", paths["gfm"], "--report", paths["html"],
     )  # fmt: skip
-    assert "valid for (time units)" in done.stdout
-    assert "solved" in done.stdout
+    for row in ("forecaster", "drawn weights", "ridge on delays", "last value"):
+        assert row in done.stdout
+    assert "The 90 % band contains" in done.stdout
+    assert "What follows the 400 samples, with a 90 % band:\n  20: x" in done.stdout
     lines = paths["csv"].read_text().splitlines()
     assert lines[0].startswith("time,x,y,z,x_lower")
     assert len(lines) == 21
@@ -51,7 +53,8 @@ def test_everything_it_writes(sensor, tmp_path):
     assert model.forecast(1)[0] == pytest.approx(first, rel=1e-12)
     page = paths["html"].read_text()
     assert "Forecast of sensor.csv" in page
-    assert page.count("<figure") == 6
+    assert page.count("<figure") == 7
+    assert "ridge on delays</td>" in page
 
 
 def test_json_and_columns(sensor):
@@ -59,8 +62,11 @@ def test_json_and_columns(sensor):
     record = json.loads(done.stdout)
     assert record["channels"] == ["z", "x"]
     assert np.shape(record["forecast"]) == (20, 2)
-    assert set(record["valid_steps"]) == {"random", "solved"}
-    assert max(record["valid_steps"]["solved"]) <= record["horizon"]
+    table = record["backtest"]
+    assert min(table["origins"]) == 300
+    assert np.shape(table["errors"]["forecaster"]) == (10, 20)
+    assert set(table["median_errors"]) >= {"forecaster", "drawn weights", "last value"}
+    assert "residual" not in done.stdout
 
 
 def test_what_is_wrong_is_said_in_one_line(sensor, tmp_path):
@@ -73,7 +79,7 @@ def test_what_is_wrong_is_said_in_one_line(sensor, tmp_path):
     assert "has no value in column 'a' at sample 40" in missing.stderr
     (tmp_path / "short.csv").write_text("a\n1\n2\n3\n")
     short = invoke("forecast", tmp_path / "short.csv", *FEW, code=1)
-    assert "must leave at least 2 samples" in short.stderr
+    assert "`series` must have at least 20 samples" in short.stderr
     built_in = invoke("forecast", "lorenz", *FEW, "--columns", "x", code=2)
     assert "--columns is for files; lorenz is built in" in built_in.stderr
     for one in (gone, column, missing, short, built_in):
@@ -92,3 +98,27 @@ def test_dates_are_skipped_and_files_kept_apart(sensor, tmp_path):
         done = invoke("forecast", sensor, *FEW, option, sensor, code=2)
         assert "are the same file" in done.stderr
     assert sensor.read_bytes() == content
+
+
+def test_one_column_of_numbers_is_enough(tmp_path):
+    path = tmp_path / "numbers.csv"
+    rng = np.random.default_rng(0)
+    wave = 50 + 40 * np.sin(np.arange(200) * np.pi / 6) + rng.standard_normal(200)
+    np.savetxt(path, wave)
+    done = invoke("forecast", path, "--neurons", 10)
+    assert "last season (12 steps)" in done.stdout
+    assert "  step 1: value " in done.stdout
+    years = np.column_stack([1700 + np.arange(200), wave])
+    np.savetxt(path, years, delimiter=",", header="YEAR,ACTIVITY", comments="")
+    done = invoke(
+        "forecast", path, "--neurons", 10, "--origins", 3, "--out", path.with_name("f.csv")
+    )
+    assert "of 3 forecasts of 20 steps that begin after the first 150 samples" in " ".join(
+        done.stdout.split()
+    )
+    assert "  1900: ACTIVITY " in done.stdout
+    lines = path.with_name("f.csv").read_text().splitlines()
+    assert lines[0] == "time,ACTIVITY,ACTIVITY_lower,ACTIVITY_upper"
+    assert len(lines) == 21
+    named = invoke("forecast", path, "--neurons", 10, "--time", "ACTIVITY", code=1)
+    assert "has times that do not increase" in named.stderr

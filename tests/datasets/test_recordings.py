@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from greenfold.datasets import DataError, read_recording
+from greenfold.datasets import DataError, read_recording, read_sampled
 
 HEADER = "time,drive_0,drive_1,state_0"
 
@@ -109,8 +109,6 @@ def test_bad_npz(tmp_path, values):
 
 
 def test_a_series_is_every_column_but_the_time(tmp_path):
-    from greenfold.datasets import read_sampled
-
     path = tmp_path / "series.csv"
     path.write_text("time;a;b\n0;1;2\n0.5;3;4\n1.0;5;6\n")
     series = read_sampled(path)
@@ -140,3 +138,33 @@ def test_columns_by_pattern():
     assert found.state_names == ("x3", "x1", "x2")
     with pytest.raises(DataError, match=r"no column 'z\*', asked for with `states`"):
         read_recording(io.BytesIO(content), format="csv", drive="in*", states="z*")
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "dt", "end"),
+    [
+        ("1\n2.5\n3\n", ("value",), None, 2),
+        ("1700,5\n1701,11\n1702,16\n", ("column_2",), 1, 1702),
+        ("5,1\n11,2\n16,1\n", ("column_1", "column_2"), None, 2),
+        ("2020-01-01,5\n2020-01-02,6\n2020-01-03,8\n", ("column_2",), None, 2),
+        ("YEAR,SUN SPOTS\n1700,5\n1701,11\n1702,9\n", ("SUN SPOTS",), 1, 1702),
+        (",x,y\n0,1,2\n1,2,3\n2,3,5\n", ("x", "y"), 1, 2),
+        ("0,1\n.1,.3\n.4,.5\n.9,.7\n", ("0", "1"), None, 2),
+        ("year,v\n1,3\n1,4\n2,5\n", ("year", "v"), None, 2),
+    ],
+)
+def test_a_series_needs_no_names(text, names, dt, end):
+    series = read_sampled(io.BytesIO(text.encode()), format="csv")
+    assert (series.names, series.dt, series.end) == (names, dt, end)
+
+
+def test_the_time_of_a_series_may_be_named():
+    text = b"s,x\n0,1\n2,3\n4,7\n"
+    series = read_sampled(io.BytesIO(text), time="s", format="csv")
+    assert (series.names, series.dt, series.end) == (("x",), 2, 4)
+    with pytest.raises(DataError, match="has no column 'z', asked for with `time`"):
+        read_sampled(io.BytesIO(text), time="z", format="csv")
+    with pytest.raises(DataError, match="has times that do not increase"):
+        read_sampled(io.BytesIO(b"s,x\n2,1\n1,3\n0,7\n"), time="s", format="csv")
+    with pytest.raises(DataError, match="has 1 values in line 2, but the first line has 2"):
+        read_sampled(io.BytesIO(b"1,2\n3\n4,5\n"), format="csv")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Series that need no file.
 _BUILT_IN = ("lorenz", "mackey-glass")
+#: Largest default number of steps, and number of steps to print.
+_MOST_STEPS, _PRINTED = 100, 5
 
 
 @group("Data")
@@ -19,10 +21,12 @@ class Columns:
     """How DATA is read.
 
     columns : Columns to use, or patterns ('x*'); all except the time by default.
+    time : Column with the times; columns like time, year or index are found.
     format : Format of DATA, if it has no known suffix: csv, npz or parquet.
     """
 
     columns: list[str] | None = opt(None, options.MAIN, read=WORDS)
+    time: str | None = opt(None, metavar="NAME")
     format: str | None = opt(None, metavar="FORMAT")
 
     def read(self, data: str) -> "SampledSeries":
@@ -31,20 +35,20 @@ class Columns:
 
         if data in _BUILT_IN:
             why = f"is for files; {data} is built in"
-            options.invocation.refuse(why, "columns", "format")
+            options.invocation.refuse(why, "columns", "time", "format")
         if data == "lorenz":
             return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05, 149.95)
         if data == "mackey-glass":
             return SampledSeries(mackey_glass(3000, rng=0)[:, None], ("x",), 1.0, 2999.0)
-        return read_sampled(data, columns=self.columns, format=self.format)
+        return read_sampled(data, columns=self.columns, time=self.time, format=self.format)
 
 
-@command("greenfold forecast sensor.csv --steps 500 --report page.html")
+@command("greenfold forecast sunspots.csv --report page.html --out forecast.csv")
 def forecast(
     data: str = arg(..., "DATA"),
-    steps: int = opt(100, options.MAIN, min=1),
+    steps: int | None = opt(None, options.MAIN, min=1),
     table: Columns = Columns(),
-    holdout: float = opt(0.2, "Data", min=0.01, max=0.9),
+    origins: int = opt(10, "Data", min=1),
     neurons: int = opt(100, options.MAIN, "-n", min=1, sets="n_neurons"),
     search: int = opt(0, options.MAIN, min=0),
     seed: int = options.seed("Seed for the network and the random input weights."),
@@ -52,17 +56,19 @@ def forecast(
     model: Path | None = opt(None, options.MAIN, "-m"),
     report: Path | None = REPORT,
 ) -> Answer:
-    """Forecast a series in closed loop, with solved input weights.
+    """Forecast a series in closed loop, with a 90 % band and an honest error.
 
-    The command first holds out the end of the series and compares forecasts with random and
-    with solved input weights on it. Then it fits the network to the whole series and
-    forecasts what follows.
+    The command first holds out the end of the series, at least a quarter, and forecasts it
+    from several origins: with solved and with random input weights, by ridge regression on
+    delays, by the last value and by the last season. It prints the errors and says which
+    forecast is best. Then it fits the network to the whole series and forecasts what
+    follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
-        or .parquet; a column named time gives the step, and columns with text are left out.
-        Or a built-in series: lorenz or mackey-glass.
-    steps : Number of steps to forecast.
-    holdout : Share of the samples to hold out at the end, for comparing forecasts.
+        or .parquet. A column of times gives the step, and columns with text are left out.
+        Text needs no line with names. Or a built-in series: lorenz or mackey-glass.
+    steps : Number of steps to forecast; by default a tenth of the series, at most 100.
+    origins : Number of forecasts of held-out samples.
     neurons : Number of neurons.
     search : Number of network settings to try first; 24 is a good choice.
     out : Write the forecast to this CSV file, with a 90 % band in the columns NAME_lower
@@ -73,12 +79,14 @@ def forecast(
     from ..apps.report.forecast import study_forecast, write_forecast_page
 
     read = table.read(data)
-    with options.progress(3.0 + (report is not None)) as step:
+    if steps is None:
+        steps = max(min(len(read.values) // 10, _MOST_STEPS), 1)
+    with options.progress(2.0 + (report is not None)) as step:
         study = study_forecast(
             data if data in _BUILT_IN else Path(data).name,
             read,
             steps,
-            holdout,
+            origins,
             step,
             n_neurons=neurons,
             search=search,
@@ -95,23 +103,27 @@ def forecast(
     written = {k: str(one.expanduser().absolute()) for k, one in files.items() if one}
 
     def say() -> None:
-        n_left = len(read.values) - study.n_train
-        valid, errors = study.mean_valid_times(), study.mean_errors()
-        rows = [(kind, f"{valid[kind]:.4g}", f"{errors[kind]:.3g}") for kind in valid]
+        header, rows = study.table.rows()
         show.table(
-            ["input weights", f"valid for ({study.unit})", "error of one step"],
+            header,
             rows,
-            title=f"Forecasts of {study.name}: {study.final.driven_.n_neurons} neurons, "
-            f"{len(study.valid['solved'])} starts in the last {n_left} samples",
-            bold=[1],
-            notes=[
-                "A forecast is valid until its error exceeds 0.4 standard deviations, and "
-                f"is at most {study.horizon} steps long. Errors are in standard deviations."
-            ],
+            title=f"Forecasts of held-out samples of {study.name}: "
+            f"{study.final.driven_.n_neurons} neurons",
+            bold=[0],
+            notes=[*study.table.notes(), *study.notes],
         )
-        for index, row in enumerate(study.ahead[:3].round(6), start=1):
-            pairs = zip(read.names, row, strict=True)
-            print(f"step {index}: {', '.join(f'{name} {one:g}' for name, one in pairs)}")
+        print(f"What follows the {len(read.values)} samples, with a 90 % band:")
+        for index, (row, *ends) in enumerate(
+            zip(study.ahead, *study.band, strict=True), start=1
+        ):
+            cells = zip(read.names, row, *ends, strict=True)
+            told = [f"{name} {one:.4g} ({a:.4g} to {b:.4g})" for name, one, a, b in cells]
+            known = read.dt is not None
+            at = f"{float(study.moments(index)):.6g}" if known else f"step {index}"
+            print(f"  {at}: {', '.join(told)}")
+            if index == _PRINTED and index < len(study.ahead):
+                print(f"  … and {len(study.ahead) - index} more steps; --out writes all.")
+                break
         if written:
             show.facts(written)
 
@@ -127,5 +139,6 @@ def _write(path: Path, study: "ForecastStudy") -> None:
     rows: list[list[object]] = [["step" if data.dt is None else "time"]]
     rows[0] += [*data.names, *bounds]
     for n, parts in enumerate(zip(study.ahead, *study.band, strict=True), start=1):
-        rows.append([data.end + study.time(n), *(value for one in parts for value in one)])
+        at = n if data.dt is None else float(study.moments(n))
+        rows.append([at, *(value for one in parts for value in one)])
     write_csv(path.expanduser(), rows)

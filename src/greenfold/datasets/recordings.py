@@ -23,6 +23,11 @@ from .parsed import DataError, lines_of, naming, number, parse_values, readable,
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"(drive|input|in|u)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
 _STATE = re.compile(r"(states?|output|out|y)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
+#: Names of columns that hold the times of one long series, if they rise in equal steps.
+_INDEX = re.compile(
+    r"(|t|time|index|year|month|week|day|date|hour|step|timestamp|unnamed: 0)([ _\[(].*)?",
+    re.IGNORECASE,
+)
 #: Largest change of time steps by rounding in the file, as a share of their median.
 _JITTER = 0.01
 
@@ -127,7 +132,11 @@ class SampledSeries:
 
 
 def read_sampled(
-    path: File, *, columns: Sequence[str] | None = None, format: str | None = None
+    path: File,
+    *,
+    columns: Sequence[str] | None = None,
+    time: str | None = None,
+    format: str | None = None,
 ) -> SampledSeries:
     r"""Read one long series, for example to forecast it.
 
@@ -135,13 +144,19 @@ def read_sampled(
     ----------
     path, format
         As for :func:`read_recording`, with one column per channel and one row per sample.
+        Text needs no line with names: one column is then called ``value``, and several
+        ``column_1`` and so on. Columns with text, such as dates, are left out.
     columns : sequence of str, optional
         Columns to read, or patterns such as ``"x*"``; by default, all except the time.
+    time : str, optional
+        Column with the times. By default, a column ``t`` or ``time``; or a column with a
+        name like ``year`` or ``index``, or without a name, whose values rise in equal
+        steps, as the first of several without names may do.
 
     Returns
     -------
     SampledSeries
-        Its ``dt`` is found as in :func:`read_recording`.
+        The times give its ``dt``.
 
     Examples
     --------
@@ -151,9 +166,9 @@ def read_sampled(
     >>> series.values.shape, series.names, round(series.dt, 3)
     ((2, 2), ('x', 'y'), 0.1)
     """
-    name, found, spacing = _read_columns(path, format, skip_text=True)
+    name, found, spacing = _read_columns(path, format, one_series=True)
     with naming(name):
-        times = [key for key in found if _TIME.fullmatch(key)]
+        times = _times(found) if time is None else _choose(found, [time], _TIME, "time")
         # A file with a single column `t` is a series of that name.
         times = times if len(times) < len(found) else []
         chosen = _choose(found, columns, re.compile(".*"), "columns")
@@ -174,8 +189,24 @@ def read_sampled(
     return SampledSeries(values, tuple(chosen), dt, end)
 
 
+def _times(columns: Mapping[str, NDArray[np.float64]]) -> list[str]:
+    """Return the columns that hold times, most likely first."""
+    first = [key for key in columns if _TIME.fullmatch(key)]
+    others = [key for key in columns if _INDEX.fullmatch(key)]
+    unnamed = [key for key in list(columns)[:1] if re.fullmatch(r"column_1", key)]
+
+    def rises(values: NDArray[np.float64]) -> bool:
+        steps = np.diff(values)
+        if not len(steps) or not np.isfinite(steps).all():
+            return False
+        usual = float(np.median(steps))
+        return usual > 0 and bool((np.abs(steps - usual) <= _JITTER * usual).all())
+
+    return first or [key for key in [*others, *unnamed] if rises(columns[key])]
+
+
 def _read_columns(
-    path: File, format: str | None, skip_text: bool = False
+    path: File, format: str | None, one_series: bool = False
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = suffix_of(path, format)
@@ -185,7 +216,7 @@ def _read_columns(
     name, content = read_bytes(path)
     with naming(name):
         read: Any = _COLUMNS[suffix]
-        columns = read(content, skip_text) if read is _read_csv else read(content)
+        columns = read(content, one_series) if read is _read_csv else read(content)
     spacing = columns.pop("dt", None)
     return name, columns, None if spacing is None else float(np.ravel(spacing)[0])
 
@@ -229,20 +260,28 @@ def _spacing(
     return usual
 
 
-def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
-    """Return columns by name; with ``skip_text``, leave out text such as dates."""
+def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
+    """Return columns by name; of one series, leave out text such as dates."""
     lines = [one for one in lines_of(content) if one.strip() and one[0] != "#"]
     cure = "name the columns, then give one sample per line."
     refuse_data(len(lines) < 2, f"is empty: {cure}")
     delimiter = max(",;\t", key=lines[0].count)
-    first = next(csv.reader(lines[:1], delimiter=delimiter))
-    header = [key.strip().strip('"') for key in first]
-    numbers = None not in map(number, header)
-    refuse_data(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
+    first, second = csv.reader(lines[:2], delimiter=delimiter)
+    unnamed = one_series and _is_unnamed(first, second)
+    if unnamed:
+        header = [f"column_{i}" for i in range(1, len(first) + 1)]
+        header = ["value"] if len(first) == 1 else header
+        lines.insert(0, delimiter.join(header))
+    else:
+        header = [key.strip().strip('"') for key in first]
+        numbers = not one_series and None not in map(number, header)
+        refuse_data(
+            numbers, "begins with numbers: name the columns, as in drive_0,state_0."
+        )
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; rename one of them.")
     text: set[int] = set()
-    if skip_text:
+    if one_series:
         row = next(csv.reader(lines[1:2], delimiter=delimiter))
         text = {i for i, one in enumerate(row) if _is_text(one)}
         others = list(csv.reader(lines[2:], delimiter=delimiter)) if text else []
@@ -255,16 +294,25 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
         values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2, usecols=columns)
     except ValueError:  # a field is empty, and becomes NaN, or is not a number
         found = []
-        for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
-            named = f"but the first line names {len(header)} columns"
+        for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1 - unnamed):
+            named = f"but the first line has {len(header)} columns"
             lost = f"has {len(row)} values in line {i}, {named}; samples were lost there"
             refuse_data(len(row) != len(header), f"{lost}: cut the file there.")
-            if i > 1:
+            if i > 1 - unnamed:
                 found.append(parse_values([[row[k] for k in kept]], f"line {i}"))
         values = np.concatenate(found)
     what = f"names {len(kept)} columns but its lines hold {values.shape[1]} values"
     refuse_data(values.shape[1] != len(kept), f"{what}; write one value for each column.")
     return {header[k]: column for k, column in zip(kept, values.T, strict=True)}
+
+
+def _is_unnamed(first: list[str], second: list[str]) -> bool:
+    """Return whether the first line holds a sample, like the second, instead of names."""
+    if len(first) > 1 and first == [str(i) for i in range(len(first))]:
+        return False  # pandas numbers columns without names
+    pairs = zip(first, second, strict=False)
+    alike = all(_is_text(a) == _is_text(b) for a, b in pairs if a and b)
+    return alike and any(number(one) is not None for one in first)
 
 
 def _is_text(field: str) -> bool:

@@ -175,7 +175,9 @@ class Backtest:
             f"valid until its error exceeds {VALID:g}.",
         ]
         if self.coverage is not None:
-            told.append(f"The 90 % band contains {self.coverage:.0%} of these samples.")
+            told.append(
+                f"The 90 % band contains {100 * self.coverage:.0f} % of these samples."
+            )
         return told
 
     def _repr_html_(self) -> str:
