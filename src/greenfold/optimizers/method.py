@@ -20,7 +20,6 @@ import numpy as np
 from .._base import checks as check
 from .._base.progress import tell
 from ..devices.device import Device
-from ..devices.masks.levels import UnitQuadratic, climb, roundings
 from ..dynamics.dynamics import Dynamics
 from ..math.margins import SoftMargin, gaussian_soft_margin
 from ..math.sphere import maximize_on_sphere
@@ -29,14 +28,12 @@ from ..stimuli.regression import RegressionTask
 from ..systems import System
 from ..unfolding.unfolding import Unfolding
 from ..validity import ExpansionWarning, assess
+from .bits import with_few_bits
 from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
 from .result import Projections, RegressionProjections
 
 #: Number of random input projections, if a method does not say otherwise.
 N_DRAWN = 10
-#: For a readout of few bits: limit of rounds that alternate a free u and a quantised
-#: readout, and number of roundings that are improved.
-_ROUNDS, _AHEAD = 5, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +198,12 @@ class Run:
         best = max(candidates, key=lambda candidate: candidate.margin.value)
         interrupted = any(candidate.status == "interrupted" for candidate in candidates)
         device = self.device
-        if device.bits is not None and not interrupted:
-            keep_u |= device.mask is not None
-            best = _quantised(self.linear, best, device.bits, keep_u=keep_u)
+        if device.bits is not None:
+            given = self.linear, best, device.bits, device.mask
+            try:
+                best = with_few_bits(*given, keep_u=keep_u or interrupted)
+            except KeyboardInterrupt:
+                best, interrupted = with_few_bits(*given, keep_u=True), True
         value, separation, variance = best.margin
         history = best.history or [(separation, variance)]
         found = Projections(
@@ -312,33 +312,3 @@ class RandomDraws(Method, name="random"):
         """Return the best pair."""
         found = collect(run.starts(self.n), run.solve_readout)
         return run.finish(found, self.name, n_iter=1, keep_u=True)
-
-
-def _quantised(
-    problem: LinearProblem, found: Candidate, bits: int, *, keep_u: bool
-) -> Candidate:
-    """Return the best readout of integers of ``bits`` bits, scaled to unit norm.
-
-    Unless ``keep_u`` is set, for a mask or a given u, it also solves for the u of the new
-    readout.
-    """
-    reach = (1 << bits - 1) - 1
-    levels = np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
-    u, best = found.u, None
-    for _ in range(1 if keep_u else _ROUNDS):
-        b, Q = problem.readout_terms(u)
-        quadratic = UnitQuadratic(b, Q, problem.eta)
-        starts = list(roundings(problem.best_readout(u)[0], levels))
-        order = np.argsort([-quadratic.value(levels[k]) for k in starts], kind="stable")
-        ends = [climb(quadratic, starts[int(i)], levels) for i in order[:_AHEAD]]
-        s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
-        v = s / np.linalg.norm(s)
-        margin = problem.margin(u, v)
-        if best is not None and margin.value <= best.margin.value * (1 + 1e-12):
-            break
-        status = found.status
-        if not keep_u:
-            (u, margin), status = problem.best_input(v), "improved"
-        best = Candidate(u, v, margin, status, upper_bound=found.upper_bound)
-    assert best is not None
-    return best

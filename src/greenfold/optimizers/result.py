@@ -19,12 +19,19 @@ MESSAGES = {
     "certified": "proven optimal",
     "bounded": "this is the best pair found",
     "unresolved": "rounding errors make the upper bound loose; this is the best pair found",
-    "improved": "changing any one or two entries does not improve this result",
-    "exhaustive": "the best of all masks of this kind",
+    "improved": "no change of one entry improves this mask",
+    "exhaustive": "the best of all that the device allows",
+    "rounded": "this is the best pair found with so few bits",
     "converged": "converged: no step improves the soft margin",
     "solved": "the readout is optimal for the given input projection",
     "max_iterations": "stopped at the limit of iterations, before convergence",
     "interrupted": "interrupted; this is the best solution found so far",
+}
+
+#: The meaning of two statuses if u was not solved for.
+_OF_READOUTS = {
+    "exhaustive": "the best readout that the device allows for this input projection",
+    "rounded": "this is the best readout found with so few bits for this input projection",
 }
 
 
@@ -133,7 +140,9 @@ class Projections(Result, kind="projections"):
         if self.status == "unresolved" and (self.growth or 0.0) > _AMPLIFIED:
             why = f"the network amplifies its input {self.growth:.1e} times"
             return f"{why}, so {super().message}"
-        if self.status == "bounded" and self.method == "convex":
+        if self.method in ("given", "random") and self.status in _OF_READOUTS:
+            return _OF_READOUTS[self.status]
+        if self.status == "bounded" and self.method == "convex" and self.mask is None:
             return f'{super().message}; method="exact" can close the gap, but takes longer'
         return super().message
 

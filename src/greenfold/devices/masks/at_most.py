@@ -11,6 +11,7 @@ from math import comb
 import numpy as np
 
 from ..._base import checks as check
+from ...math.sphere import maximize_on_sphere
 from .mask import (
     Bound,
     Bounded,
@@ -122,6 +123,31 @@ class AtMost(Mask, name="at-most", usage="K"):
         best = self._exchanged(problem, max(ends, key=lambda end: end.value), limit)
         project = partial(_within, rows=np.flatnonzero(best.u.any(axis=1)))
         return ascend_within(problem, best.u, project, limit, _LAST)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether −u is a mask of this kind."""
+        return True
+
+    def n_products(self, shape: tuple[int, int]) -> float:
+        """Return how many products `best_inputs` takes per problem."""
+        return float(min(comb(shape[0], self.k), 2**62) * (self.k * shape[1]) ** 3)
+
+    def best_inputs(
+        self, b: np.ndarray, Q: np.ndarray, eta: float, shape: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best of all sets of inputs, and its u, per problem."""
+        best, inputs = np.full(len(b), -np.inf), np.zeros_like(b)
+        places = np.arange(b.shape[1]).reshape(shape)
+        for chosen in combinations(range(shape[0]), self.k):
+            own = places[list(chosen)].ravel()
+            found = maximize_on_sphere(b[:, own], eta * Q[:, own[:, None], own])
+            better = found.value > best
+            best = np.where(better, found.value, best)
+            made = np.zeros_like(b)
+            made[:, own] = found.v
+            inputs = np.where(better[:, None], made, inputs)
+        return best, inputs
 
     def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Return the end of an ascent from a mask of this kind."""

@@ -24,6 +24,9 @@ from .mask import Bounded, Mask, Masked, MaskProblem, ascend_within, enough
 #: its neighbours); number of changes up to which pairs are compared; and relative gain that
 #: is more than rounding.
 _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
+#: Number of single changes up to which each is tried with its own best readout (above it,
+#: only to neighbouring levels); and error of κ of many masks, relative to its terms.
+_SINGLE, _SLACK = 4000, 1e-7
 #: Limit of rounds that alternate the readout and the entries of a mask.
 _ROUNDS = 50
 #: Number of random roundings in addition to that of the free optimum u*, their relative
@@ -33,6 +36,8 @@ _PERTURBED, _SPREAD, _ENUMERATED = 2, 0.3, 2**12
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
 #: Ratio of two levels beyond which rounding loses the smaller level.
 _SPAN = 1e12
+#: Time of a product of `best_inputs`, relative to a product in a decomposition.
+_CHEAP = 0.05
 #: Levels by their number, if the number determines their sizes.
 _FEW = {2: np.array([-1.0, 1.0]), 3: np.array([-1.0, 0.0, 1.0])}
 
@@ -81,6 +86,30 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
     def _are_signs(self) -> bool:
         return self.known is not None and len(self.known) == 2 and not self.known.sum()
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether −u is a mask of this kind."""
+        return self.known is None or not np.abs(self.known + self.known[::-1]).any()
+
+    def n_products(self, shape: tuple[int, int]) -> float:
+        """Return how many products `best_inputs` takes per problem."""
+        n = shape[0] * shape[1]
+        if self.known is None or len(self.known) ** n > _ENUMERATED:
+            return np.inf
+        return float(len(self.known)) ** n * n**2 * _CHEAP
+
+    def best_inputs(
+        self, b: np.ndarray, Q: np.ndarray, eta: float, shape: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best of all masks, per problem."""
+        assert self.known is not None
+        every = combinations(self.known, shape[0] * shape[1], half=False)
+        every = every / np.linalg.norm(every, axis=1, keepdims=True)
+        pairs = (every[:, :, None] * every[:, None]).reshape(len(every), -1)
+        values = b @ every.T - 0.5 * eta * (Q.reshape(len(Q), -1) @ pairs.T)
+        at = values.argmax(1)
+        return values[np.arange(len(b)), at], every[at]
+
     def solve(
         self, problem: MaskProblem, u: np.ndarray, bound: float, rng: np.random.Generator
     ) -> Masked:
@@ -103,13 +132,13 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
         return max(found, key=lambda one: one.value)
 
     def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
-        """Round u to the levels, and improve the mask until no change helps."""
+        """Round u to the levels, and improve the mask until no single change helps."""
         levels = self.known
         if levels is None:
             assert isinstance(self.values, int)
             levels = symmetric_levels(u.ravel(), self.values)
         tried = list(roundings(u.ravel(), levels))
-        scores = [_judged(problem, levels[k], u.shape).value for k in tried]
+        scores = _values(problem, levels[np.array(tried)], u.shape)
         return self._improved(problem, u.shape, tried[int(np.argmax(scores))], levels)
 
     def _improved(
@@ -134,26 +163,26 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
             if new.beats(best):
                 best, index, levels = new, new_index, new_levels
                 continue
-            for other in _likeliest(index, levels, quadratic):
-                new = _judged(problem, levels[other], shape)
-                if new.beats(best):
-                    best, index = new, other
-                    break
-            else:
-                break
-        return best
+            changed, tried_all = _changed(problem, best, index, levels)
+            if changed is None:
+                return best if tried_all else best._replace(status="bounded")
+            best, index = changed
+        return best._replace(status="max_iterations")
 
     def _compare_all(
         self, problem: MaskProblem, shape: tuple[int, ...], levels: np.ndarray
     ) -> Masked:
-        n = int(np.prod(shape))
-        total = len(levels) ** n
-        if np.abs(levels + levels[::-1]).max() == 0:
-            total = -(-total // 2)  # u and −u are equivalent, so half of the masks suffice
-        places = len(levels) ** np.arange(n)[::-1]
-        masks = (levels[(number // places) % len(levels)] for number in range(total))
-        found = (_judged(problem, s, shape) for s in masks if s.any())
-        return max(found, key=lambda one: one.value)._replace(status="exhaustive")
+        # u and −u are equivalent, so half of the masks suffice.
+        masks = combinations(levels, int(np.prod(shape)), half=self.is_symmetric)
+        values = _values(problem, masks, shape)
+        order = np.argsort(-values, kind="stable")
+        best = _judged(problem, masks[order[0]], shape)
+        near = best.value - _slack(best, float(values[order[0]]))
+        for k in order[1:]:
+            if values[k] < near:
+                break
+            best = max(best, _judged(problem, masks[k], shape), key=lambda one: one.value)
+        return best._replace(status="exhaustive")
 
     def draw(self, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
         """Draw each entry from the levels."""
@@ -223,21 +252,52 @@ def _judged(problem: MaskProblem, s: np.ndarray, shape: tuple[int, ...]) -> Mask
     return Masked(u, *problem.best_readout(u), "improved")
 
 
-def _likeliest(
-    index: np.ndarray, levels: np.ndarray, quadratic: UnitQuadratic
-) -> Iterator[np.ndarray]:
-    """Yield the best single changes, ordered by their gain at a fixed readout."""
-    s = levels[index]
-    moves = [
-        (quadratic.value(np.where(np.arange(s.size) == i, level, s)), i, k)
-        for i in range(s.size)
-        for k, level in enumerate(levels)
-        if k != index[i]
-    ]
-    for _, i, k in sorted(moves, reverse=True)[: 2 * s.size]:
-        new = np.where(np.arange(s.size) == i, k, index)
-        if levels[new].any():
-            yield new
+def _values(problem: MaskProblem, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return κ of masks, given as rows of any norm, to about six digits."""
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return problem.values(units.reshape(-1, *shape))
+
+
+def _slack(best: Masked, value: float) -> float:
+    """Return how far κ of `_values` may be off, given its value of one mask."""
+    size = abs(best.margin.separation) + abs(best.margin.variance)
+    return _SLACK * size + 10 * abs(value - best.value)
+
+
+def _changed(
+    problem: MaskProblem, best: Masked, index: np.ndarray, levels: np.ndarray
+) -> tuple[tuple[Masked, np.ndarray] | None, bool]:
+    """Return the best single change that improves a mask, and whether all were tried."""
+    tried_all = index.size * (len(levels) - 1) <= _SINGLE
+    where, target = _moves(index, len(levels), every=tried_all)
+    if len(where) > _SINGLE:  # more entries than that
+        where, target = where[:_SINGLE], target[:_SINGLE]
+    others = np.tile(index, (len(where), 1))
+    others[np.arange(len(where)), where] = target
+    others = np.vstack([index, others])[np.append(True, levels[others].any(1))]
+    values = _values(problem, levels[others], best.u.shape)
+    near = best.value - _slack(best, float(values[0]))
+    found = None
+    for k in 1 + np.argsort(-values[1:], kind="stable"):
+        if values[k] < near:
+            break
+        new = _judged(problem, levels[others[k]], best.u.shape)
+        if new.beats(best):
+            found = new, others[k]
+            break
+    return found, tried_all
+
+
+def combinations(levels: np.ndarray, n: int, *, half: bool) -> np.ndarray:
+    """Return all vectors of n levels but zero, as rows.
+
+    With ``half``, for symmetric levels, only one of each vector and its negative.
+    """
+    total = len(levels) ** n
+    places = len(levels) ** np.arange(n)[::-1]
+    number = np.arange(-(-total // 2) if half else total)
+    rows = levels[(number[:, None] // places) % len(levels)]
+    return rows[rows.any(1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +311,11 @@ class UnitQuadratic:
     def value(self, s: np.ndarray) -> float:
         """Return κ at s; −∞ for s = 0."""
         return float(self.of_sums(self.b @ s, s @ s, s @ self.Q @ s))
+
+    def values(self, rows: np.ndarray) -> np.ndarray:
+        """Return κ at each row."""
+        curved = ((rows @ self.Q) * rows).sum(1)
+        return self.of_sums(rows @ self.b, (rows**2).sum(1), curved)
 
     def of_sums(self, bs, ss, qs):
         """Return κ from b·s, s·s and sᵀQs."""
@@ -305,10 +370,15 @@ def _rises(new: float, old: float) -> bool:
     return new > old + _GAIN * max(abs(new), abs(old))
 
 
-def _moves(index: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return all single changes, as entries and the levels that they change to."""
+def _moves(
+    index: np.ndarray, n_levels: int, *, every: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return single changes, as entries and the levels that they change to.
+
+    With many levels, only to neighbouring levels, or to all levels with ``every``.
+    """
     n = len(index)
-    if n_levels <= _ALL_LEVELS:
+    if every or n_levels <= _ALL_LEVELS:
         where = np.repeat(np.arange(n), n_levels)
         target = np.tile(np.arange(n_levels), n)
         keep = target != index[where]

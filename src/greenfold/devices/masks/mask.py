@@ -37,6 +37,10 @@ class MaskProblem(Protocol):
         """Return the best v for u (n_inputs, n_channels), and κ."""
         ...
 
+    def values(self, U: np.ndarray) -> np.ndarray:
+        """Return κ of several u (n, n_inputs, n_channels), to about six digits."""
+        ...
+
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Return the best v, κ, and ∂κ/∂u at that v."""
         ...
@@ -155,6 +159,28 @@ class Mask(ABC):
     @abstractmethod
     def improve(self, problem: MaskProblem, u: np.ndarray) -> Masked:
         """Return a mask and its readout, improved from a mask u of the same kind."""
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether −u is a mask of this kind for every u of this kind."""
+        return False
+
+    def n_products(self, shape: tuple[int, int]) -> float:
+        """Return how many products `best_inputs` takes per problem.
+
+        Infinite if it is not available.
+        """
+        del shape
+        return np.inf
+
+    def best_inputs(
+        self, b: np.ndarray, Q: np.ndarray, eta: float, shape: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return max b·u − (η/2) uᵀQu over all masks u, and that u, flat, per problem.
+
+        b has the shape (n_problems, n) and Q (n_problems, n, n).
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def draw(self, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
