@@ -5,6 +5,7 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from greenfold import (
     Ascent,
@@ -309,6 +310,76 @@ def inside(unfolding):
     return unfolding.with_readout(0.7)
 
 
+def at_time(network, X, u, dt, time, rtol=1e-9):
+    """States of series at a time, by an ODE solver with one segment per step."""
+    W, gain, found = network.weights, network.gain, []
+    for x in X.reshape(len(X), -1):
+        y = np.zeros(len(W))
+        for k in range(int(np.ceil(time / dt))):
+            drive, length = u * x[k], min(dt, time - k * dt)
+
+            def slope(_, state, drive=drive):
+                return (-state + W @ gain(state) + drive) / network.tau
+
+            def escaped(_, state):
+                return abs(state).max() - 1e6
+
+            escaped.terminal = True
+            run = solve_ivp(
+                slope, (0, length), y, "DOP853", rtol=rtol, atol=1e-12, events=escaped
+            )
+            if run.status:
+                return None
+            y = run.y[:, -1]
+        found.append(y)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("time", [0.7, 2.2])
+def test_check_by_simulation_inside_a_step(time, rng):
+    unfolding, stimuli = setting(0.1)
+    unfolding = unfolding.with_readout(time)
+    X, labels = stimuli.sample(3, rng=rng)
+    u, v = projections()
+    found = check_by_simulation(unfolding, X, labels, u, v, eta=ETA)
+    truth = at_time(unfolding.reservoir, X, u, unfolding.dt, time)
+    value = gaussian_soft_margin(*state_moments(truth, labels), v, ETA).value
+    # The judge keeps 1e-9 of the states.
+    assert found.simulated == pytest.approx(value, rel=1e-6)
+
+
+def test_a_readout_inside_a_step_is_simulated():
+    """The verdict was "trustworthy" without a look at the network."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((24, 3)), np.repeat([-1, 1], 12)
+    samples = SampleStimuli(X + 0.4 * labels[:, None], labels, normalize=None)
+    unfolding = unfold(small(Gain.quadratic(0.3), n=6), n_steps=3, dt=0.5, order=1)
+    unfolding, (u, v) = unfolding.with_readout(1.2), projections(6)
+    found = assess(unfolding, samples, u, v, eta=ETA)
+    assert found.n_simulated == 24
+    series = samples.transform(X + 0.4 * labels[:, None])
+    states = unfolding.states(series, u), at_time(unfolding.reservoir, series, u, 0.5, 1.2)
+    before, after = (
+        gaussian_soft_margin(*state_moments(one, labels), v, ETA).value for one in states
+    )
+    # `assess` simulates to 1e-5 of the states; the loss is a small difference of two κ.
+    assert found.simulated_loss == pytest.approx((before - after) / abs(before), rel=1e-2)
+
+
+def test_a_network_that_diverges_before_a_readout_inside_a_step_is_not_trusted():
+    alone = unfold(Reservoir([[0.5]], gain=Gain.quadratic(0.5)), n_steps=2, dt=2.0, order=1)
+    X = np.tile([[1.0, 1.5], [-1.0, -1.5]], (15, 1))
+    samples = SampleStimuli(X, np.tile([1, -1], 15), normalize=None)
+    found = assess(alone.with_readout(3.9), samples, [1.0], [1.0])
+    assert (
+        at_time(alone.reservoir, samples.transform(X[:1, None]), np.ones(1), 2.0, 3.9)
+        is None
+    )
+    assert found.simulated_loss == np.inf
+    assert not found.trustworthy
+    assert "the network diverges" in str(found)
+
+
 def test_a_linear_network_has_no_expansion():
     unfolding, stimuli = setting(order=0)
     with pytest.raises(ValueError, match="`expansion` must have order 1 or more.*linear"):
@@ -363,7 +434,7 @@ def test_check_by_simulation_names_bad_input():
     u, v = projections()
     X, labels = stimuli.sample(3, rng=0)
     with pytest.raises(ValueError, match="end of a step.*inside a step"):
-        check_by_simulation(inside(unfolding), X, labels, u, v)
+        check_by_simulation(inside(unfolding), X, labels, u, v, engine="nest")
     with pytest.raises(ValueError, match=r"`v`.*\(10,\).*\(3,\)"):
         check_by_simulation(unfolding, X, labels, u, v[:3])
     with pytest.raises(ValueError, match="`labels` must hold exactly two classes; got 6"):

@@ -35,7 +35,7 @@ def simulate(
     reservoir: Reservoir | EchoStateNetwork,
     X: ArrayLike | Array,
     u: ArrayLike,
-    dt: float | None = None,
+    dt: ArrayLike | None = None,
     engine: str = "scipy",
     *,
     trajectories: bool = False,
@@ -54,8 +54,9 @@ def simulate(
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Stimuli, constant over steps of length ``dt``.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
-    dt : float
-        Length of a step; a network in discrete time takes none.
+    dt : float or array_like (n_steps,)
+        Length of a step, or of each step (engine "scipy"). A network in discrete time takes
+        none.
     engine : {"scipy", "nest"}
         "scipy" supports any gain. It uses DOP853, or LSODA case by case if the network is
         stiff. "nest" supports a linear or tanh network and needs the extra
@@ -97,13 +98,24 @@ def simulate(
         states = _run_map(reservoir, host, projection)
     elif engine == "scipy":
         rtol = check.positive(1e-10 if rtol is None else rtol, "rtol")
-        length = check.positive(dt, "dt")
-        states = _run_scipy(reservoir, host, projection, length, rtol)
+        lengths = _step_lengths(dt, host.shape[2])
+        states = _run_scipy(reservoir, host, projection, lengths, rtol)
     else:
         states = _run_nest(
             reservoir, host, projection, check.positive(dt, "dt"), resolution
         )
     return like(states if trajectories else states[:, -1], reference)
+
+
+def _step_lengths(dt: ArrayLike | None, n_steps: int) -> np.ndarray:
+    """Return the length of each step."""
+    if dt is None or np.ndim(dt) == 0:
+        return np.full(n_steps, check.positive(dt, "dt"))
+    lengths = check.host_array(dt, "dt", ndim=(1,))
+    fits = lengths.shape == (n_steps,) and (lengths > 0).all()
+    wanted = f"be one positive length, or one for each of {n_steps} steps"
+    check.must(fits, "dt", wanted, f"shape {lengths.shape}")
+    return lengths
 
 
 def _run_map(network: EchoStateNetwork, X: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -122,15 +134,16 @@ def _run_map(network: EchoStateNetwork, X: np.ndarray, u: np.ndarray) -> np.ndar
 
 
 def _run_scipy(
-    reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, rtol: float
+    reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: np.ndarray, rtol: float
 ) -> np.ndarray:
     n_cases, _, n_steps = X.shape
     found = np.empty((n_cases, n_steps, reservoir.n_neurons))
-    stiff = _is_stiff(reservoir, dt)
+    stiff = _is_stiff(reservoir, float(dt.max()))
     for part in batches(n_cases, 1, 1 if stiff else _CASES_TOGETHER):
         y = np.zeros((part.stop - part.start, reservoir.n_neurons))
         for step in range(n_steps):
-            y = _integrate(reservoir, y, X[part, :, step] @ u.T, dt, rtol, stiff)
+            drive, length = X[part, :, step] @ u.T, float(dt[step])
+            y = _integrate(reservoir, y, drive, length, rtol, stiff)
             y = _refuse_divergence(y, step, part.start)
             found[part, step] = y
     return found

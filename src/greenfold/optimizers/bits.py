@@ -28,7 +28,7 @@ _ROUNDS, _AHEAD, _GAIN = 5, 4, 1e-12
 
 def weights_of(bits: int) -> np.ndarray:
     """Return the weights that a readout of so many bits may have, up to a factor."""
-    reach = 2 ** (bits - 1) - 1
+    reach = (1 << bits - 1) - 1
     return np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
 
 
@@ -63,7 +63,7 @@ def _best_of(
         starts = list(roundings(problem.best_readout(u)[0], weights))
         values = [-quadratic.value(weights[k]) for k in starts]
         order = np.argsort(values, kind="stable")[:_AHEAD]
-        ends = [weights[climb(quadratic, starts[i], weights)] for i in order]
+        ends = [weights[climb(quadratic, starts[int(i)], weights)] for i in order]
         s, status = max(ends, key=quadratic.value), "rounded"
     return s / np.linalg.norm(s), status
 
@@ -116,9 +116,9 @@ def _input_terms(problem: LinearProblem, V: np.ndarray) -> tuple[np.ndarray, np.
     psi = np.asarray(problem.stimuli.psi).reshape(*mu.shape, *mu.shape)
     b = np.einsum("cn,nir->ric", mu, rows, optimize=True).reshape(len(V), -1)
     half = np.einsum("cnem,mjr->rcnje", psi, rows, optimize=True)
-    Q = np.einsum("nir,rcnje->ricje", rows, half, optimize=True)
-    Q = Q.reshape(len(V), n * n_channels, -1)
-    return b, (Q + Q.swapaxes(1, 2)) / 2
+    made = np.einsum("nir,rcnje->ricje", rows, half, optimize=True)
+    made = made.reshape(len(V), n * n_channels, -1)
+    return b, (made + made.swapaxes(1, 2)) / 2
 
 
 def _alternated(

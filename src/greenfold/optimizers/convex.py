@@ -36,7 +36,7 @@ from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
-from .result import Projections, RegressionProjections, relative_gap
+from .result import Projections, RegressionProjections, proven, relative_gap
 
 #: Default limit of the number of nodes of the tree; limit of nodes times products per
 #: Newton step; and mean number of Newton steps per node after which the search stops.
@@ -68,8 +68,6 @@ _SMOOTHED = 300
 #: Without a gap to close: limit of evaluations of the only ascent, and the relative change
 #: of κ that ends it. Smaller changes do not affect predictions.
 _QUICK_EVALUATIONS, _QUICK_TOL = 100, 1e-6
-#: Relative gap below which the only ascent counts as certified.
-_GLANCED = 1e-4
 #: Number of nodes after which `Exact` gives up.
 _MAX_NODES = 1_000_000
 
@@ -258,9 +256,13 @@ class Search:
         if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
         # A value clearly above the bound shows that rounding spoils the proof.
-        if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
-            status = "unresolved"
+        if (
+            status in ("certified", "unresolved")
+            and relative_gap(self.value, bound) > _ROUNDED
+        ):
+            return replace(self.best, status="unresolved", upper_bound=None)
         bound = max(bound, self.value)
+        status = proven(status, bound, self.value)
         return replace(self.best, status=status, upper_bound=bound)
 
     def _unlimited(self) -> np.ndarray:
@@ -423,8 +425,7 @@ def glance(problem: LinearProblem) -> Candidate:
     else:
         best = Candidate(start, *problem.best_readout(start), "solved")
     bound = max(bound_near(problem, best.u, best.v), best.margin.value)
-    closed = relative_gap(bound, best.margin.value) <= _GLANCED
-    status = "certified" if closed else "bounded"
+    status = proven("certified", bound, best.margin.value)
     status = best.status if best.status == "interrupted" else status
     return replace(best, status=status, upper_bound=bound)
 

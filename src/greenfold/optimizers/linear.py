@@ -315,20 +315,20 @@ class _Tables:
         """Return the tables of a problem without noise on the states."""
         system, stimuli = problem.system, problem.stimuli
         n, n_steps, n_channels = system.n_inputs, stimuli.n_steps, stimuli.n_channels
-        R = system.input_response(np.eye(n)).reshape(n, n_steps, -1)
-        Q = np.eye(n_steps)
+        every = system.input_response(np.eye(n)).reshape(n, n_steps, -1)
+        steps = np.eye(n_steps)
         if n_steps > _FEW_STEPS:
             shape = 1 + 2 * n_steps // system.n_outputs, n
             drawn = np.random.default_rng(0).standard_normal(shape)
-            probes = np.tensordot(drawn, R, axes=1).transpose(1, 0, 2).reshape(n_steps, -1)
-            Q, sizes, _ = np.linalg.svd(probes, full_matrices=False)
-            Q = Q[:, sizes > _SPANNED * sizes.max(initial=0.0)]
-        R = np.tensordot(R, Q, axes=(1, 0)).transpose(0, 2, 1).reshape(n, -1)
-        columns = np.kron(np.eye(n_channels), Q)
-        half = root(stimuli.psi)
-        own = columns.T @ half[0] * half[1]
+            probed = np.tensordot(drawn, every, axes=1).transpose(1, 0, 2)
+            left, sizes, _ = np.linalg.svd(probed.reshape(n_steps, -1), full_matrices=False)
+            steps = left[:, sizes > _SPANNED * sizes.max(initial=0.0)]
+        few = np.tensordot(every, steps, axes=(1, 0)).transpose(0, 2, 1).reshape(n, -1)
+        columns = np.kron(np.eye(n_channels), steps)
+        basis, scale = root(stimuli.psi)
+        own = columns.T @ basis * scale
         triangle: np.ndarray = np.linalg.qr(own.T)[1]  # has no more rows than columns
-        return cls(R, columns.T @ stimuli.mu, triangle.T, system.n_outputs)
+        return cls(few, columns.T @ stimuli.mu, triangle.T, system.n_outputs)
 
     @property
     def n_values(self) -> int:
@@ -337,8 +337,8 @@ class _Tables:
 
     def values(self, U: np.ndarray, eta: float) -> np.ndarray:
         """Return κ of unit u (n, n_inputs, n_channels)."""
-        R = np.tensordot(U, self.responses, axes=(1, 0))
-        R = R.reshape(len(U), len(self.mu), self.n_outputs)  # channel after channel
+        flat = np.tensordot(U, self.responses, axes=(1, 0))
+        R = flat.reshape(len(U), len(self.mu), self.n_outputs)  # channel after channel
         b, seen = self.mu @ R, self.root.T @ R
         rank = seen.shape[1]
         if not rank:

@@ -30,7 +30,7 @@ from ..unfolding.unfolding import Unfolding
 from ..validity import ExpansionWarning, assess
 from .bits import with_few_bits
 from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
-from .result import Projections, RegressionProjections
+from .result import Projections, RegressionProjections, proven
 
 #: Number of random input projections, if a method does not say otherwise.
 N_DRAWN = 10
@@ -206,6 +206,7 @@ class Run:
                 best, interrupted = with_few_bits(*given, keep_u=True), True
         value, separation, variance = best.margin
         history = best.history or [(separation, variance)]
+        bound = best.upper_bound
         found = Projections(
             u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
             v=best.v,
@@ -213,9 +214,9 @@ class Run:
             separation=separation,
             variance=variance,
             eta=self.eta,
-            upper_bound=best.upper_bound,
+            upper_bound=bound,
             method=method,
-            status="interrupted" if interrupted else best.status,
+            status="interrupted" if interrupted else proven(best.status, bound, value),
             n_iter=len(history) - 1 if n_iter is None else n_iter,
             history=np.array(history),
             starts=np.array(starts or [one.margin.value for one in candidates]),

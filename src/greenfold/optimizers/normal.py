@@ -86,9 +86,10 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     u, v = _unit_pair(found, modes, dual.prices)
     margin = problem.margin(u, v)
     bound = max(bound - 0.5 * least, margin.value)
-    # If the class means coincide, both are zero up to the rounding of the series.
-    series = np.abs(stimuli.mu).sum() + np.abs(roots).sum() / problem.eta**0.5
-    if max(abs(bound), abs(margin.value)) <= _NOTHING * dual.largest * float(series):
+    # If the class means coincide, up to the rounding of the series, both are zero.
+    mean, series = np.abs(stimuli.mu).sum(), np.abs(roots).sum() / problem.eta**0.5
+    nothing = _NOTHING * dual.largest * float(series)
+    if mean <= _NOTHING * series and max(abs(bound), abs(margin.value)) <= nothing:
         bound = margin.value
     if status == "certified" and relative_gap(bound, margin.value) > tol:
         return None

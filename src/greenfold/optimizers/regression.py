@@ -29,7 +29,7 @@ from ..systems import LinearSystem, System
 from . import normal
 from .bounds import Relaxation
 from .linear import Candidate, LinearProblem, Responses, ascend
-from .result import RegressionProjections, relative_gap
+from .result import RegressionProjections, proven, relative_gap
 
 #: Number of starts, number of random starts while a gap is left, and number of further
 #: ascents if the end of an ascent needs shorter sub-steps.
@@ -305,7 +305,7 @@ def _described(
         upper_bound=best.upper_bound,
         loss=float(task.variance.sum() - best.margin.value),
         r2=1 - noisy / spread,
-        status=best.status,
+        status=proven(best.status, best.upper_bound, best.margin.value),
         starts=np.array(values or [best.margin.value]),
         wall_time=time.perf_counter() - started,
     )

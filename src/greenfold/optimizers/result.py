@@ -14,6 +14,8 @@ from .linear import Outcome
 
 #: Amplification above which the message names it as the cause of rounding errors.
 _AMPLIFIED = 1e3
+#: Largest gap of a result that is "certified", whatever the tolerance of the search.
+CERTIFIED = 1e-4
 #: The meaning of each status, in words.
 MESSAGES = {
     "certified": "proven optimal",
@@ -262,6 +264,12 @@ REGRESSION = codec.describe(
     starts=codec.Numbers(None),
     wall_time=codec.NUMBER,
 )
+
+
+def proven(status: str, bound: float | None, value: float) -> str:
+    """Return the status that the gap allows: "certified" needs one of 1e-4 at most."""
+    loose = bound is None or relative_gap(bound, value) > CERTIFIED
+    return "bounded" if status == "certified" and loose else status
 
 
 def relative_gap(bound: float, value: float) -> float:

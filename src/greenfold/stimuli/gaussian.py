@@ -21,6 +21,8 @@ from .design import Design, Moments
 
 #: Largest number of points of a design.
 _MAX_POINTS = 6000
+#: Relative size of a negative eigenvalue that is only the rounding of its computation.
+_ROUNDING = 1e-14
 #: Default number of series drawn per class if the moments have no closed form.
 _N_DRAWS = 5000
 #: Seed of the fresh series that test a result; the fit uses another seed.
@@ -67,14 +69,15 @@ class GaussianStimuli(Stimuli):
         single = any(
             str(getattr(given, "dtype", "")).endswith("float32") for given in (psi, chi)
         )
-        allowed = 1e-5 if single else 1e-10
+        allowed = 1e-6 if single else 1e-10
         both = _symmetric(psi, "psi", size)
         apart = np.zeros_like(both) if chi is None else _symmetric(chi, "chi", size)
-        for sign, name in ((1, "psi + chi"), (-1, "psi − chi")):
-            lowest = float(np.linalg.eigvalsh(both + sign * apart)[0])
-            fits = lowest >= -allowed * max(np.abs(both).max(), np.abs(apart).max())
-            wanted = "be positive semi-definite, as the covariance of a class"
-            check.must(fits, name, wanted, f"the lowest eigenvalue {lowest:.3g}")
+        largest = float(max(np.abs(both).max(), np.abs(apart).max()))
+        given = both + apart, both - apart
+        upper = _repaired(given[0], "psi + chi", allowed * largest)
+        lower = _repaired(given[1], "psi − chi", allowed * largest)
+        if upper is not given[0] or lower is not given[1]:
+            both, apart = (upper + lower) / 2, (upper - lower) / 2
         self._set(mu=mean.ravel(), psi=both, chi=apart)
         self._set(n_channels=n_channels, n_steps=mean.shape[-1])
         self._set(n_draws=check.count(n_draws, "n_draws", minimum=2))
@@ -344,3 +347,19 @@ def _symmetric(value: ArrayLike, name: str, size: int) -> np.ndarray:
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-10 * np.abs(array).max()):
         raise ValueError(f"`{name}` must be symmetric.")
     return (array + array.T) / 2
+
+
+def _repaired(matrix: np.ndarray, name: str, allowed: float) -> np.ndarray:
+    """Return the covariance of a class, without negative variances due to rounding.
+
+    Along a direction of negative variance, pairs would lie above every bound.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    wanted = "be positive semi-definite, as the covariance of a class"
+    check.must(
+        values[0] >= -allowed, name, wanted, f"the lowest eigenvalue {values[0]:.3g}"
+    )
+    if values[0] >= -_ROUNDING * np.abs(matrix).max():
+        return matrix
+    made = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return (made + made.T) / 2
