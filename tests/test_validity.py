@@ -324,12 +324,12 @@ def at_time(network, X, u, dt, time, rtol=1e-9):
             def escaped(_, state):
                 return abs(state).max() - 1e6
 
-            escaped.terminal = True
+            vars(escaped)["terminal"] = True
             run = solve_ivp(
                 slope, (0, length), y, "DOP853", rtol=rtol, atol=1e-12, events=escaped
             )
             if run.status:
-                return None
+                raise FloatingPointError("the network diverges")
             y = run.y[:, -1]
         found.append(y)
     return np.array(found)
@@ -371,10 +371,8 @@ def test_a_network_that_diverges_before_a_readout_inside_a_step_is_not_trusted()
     X = np.tile([[1.0, 1.5], [-1.0, -1.5]], (15, 1))
     samples = SampleStimuli(X, np.tile([1, -1], 15), normalize=None)
     found = assess(alone.with_readout(3.9), samples, [1.0], [1.0])
-    assert (
+    with pytest.raises(FloatingPointError):
         at_time(alone.reservoir, samples.transform(X[:1, None]), np.ones(1), 2.0, 3.9)
-        is None
-    )
     assert found.simulated_loss == np.inf
     assert not found.trustworthy
     assert "the network diverges" in str(found)

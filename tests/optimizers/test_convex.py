@@ -274,6 +274,37 @@ def test_small_class_means_are_not_taken_for_none(strength):
         assert "amplifies" not in found.message
 
 
+@pytest.mark.parametrize("kind", ["symmetric", "orthogonal"])
+def test_small_class_means_on_a_normal_network(kind):
+    """κ is about μ²/2ηψ, 5e-18: a pair that was taken for zero lay 2e-4 below others."""
+    rng = np.random.default_rng(1)
+    W = rng.standard_normal((8, 8))
+    W = W + W.T if kind == "symmetric" else np.linalg.qr(W)[0]
+    W *= 0.9 / np.abs(np.linalg.eigvals(W)).max()
+    mu = rng.standard_normal(6)
+    mu *= 1e-8 / np.linalg.norm(mu)
+    found = certify(
+        unfold(Reservoir(W, 1.0), n_steps=6, dt=0.5), GaussianStimuli(mu, np.eye(6))
+    )
+    limit = mu @ mu / (2 * ETA)  # no kernel of any length exceeds it
+    assert found.status == "certified"
+    assert found.soft_margin == pytest.approx(limit, rel=1e-4)
+    assert found.upper_bound is not None
+    assert found.upper_bound >= found.soft_margin
+
+
+@pytest.mark.parametrize("gap", [0.5, 0.1, 1e-2])
+@pytest.mark.parametrize("seed", range(3))
+def test_certified_means_a_gap_below_1e_4_whatever_the_tolerance(gap, seed):
+    network = unfold(small(n=8, seed=seed), n_steps=6, dt=0.5)
+    stimuli = GaussianStimuli.random(6, strength=0.5, rng=seed)
+    found = optimize(network, stimuli, method=Convex(gap=gap))
+    assert found.gap is not None
+    assert (found.status == "certified") == (found.gap <= 1e-4)
+    if found.status == "bounded":
+        assert f"within {100 * found.gap:.2g} % of the best possible" in found.message
+
+
 # --- problems that were missed, and the tree
 
 

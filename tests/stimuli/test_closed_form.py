@@ -176,3 +176,17 @@ def test_too_large_a_design_is_refused_with_a_way_out(rng):
         MemoryError, match=r"140 values and degree 3 .* points, more than.*SampleStimuli"
     ):
         stimuli.moments(unfolding, np.ones(4))
+
+
+@pytest.mark.parametrize(("lowest", "accepted"), [(-1e-5, False), (-5e-7, True)])
+def test_a_negative_variance_in_single_precision(lowest, accepted):
+    """Along such a direction, pairs lay above the upper bound."""
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    psi = ((basis * [1.0, 0.5, 0.2, lowest]) @ basis.T).astype(np.float32)
+    if not accepted:
+        with pytest.raises(ValueError, match="`psi . chi`.*semi-definite.*-1e-05"):
+            GaussianStimuli(np.ones(4), psi)
+        return
+    stimuli = GaussianStimuli(np.ones(4), psi)
+    assert np.linalg.eigvalsh(stimuli.psi)[0] > -1e-14
+    np.testing.assert_allclose(stimuli.psi, psi, atol=1e-6)

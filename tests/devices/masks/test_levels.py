@@ -180,3 +180,33 @@ def test_levels_of_any_size_are_the_same_mask(levels):
 def test_bad_levels(values, error, message):
     with pytest.raises(error, match=message):
         Levels(values)
+
+
+@pytest.mark.parametrize(
+    ("mask", "n", "seed"), [("levels=4", 7, 0), ("levels=4", 9, 4), ("sign", 14, 1)]
+)
+def test_no_change_of_one_entry_improves_a_mask(mask, n, seed):
+    """Of the 3n changes of four levels, only 2n were tried."""
+    network, stimuli = setting(n, seed=seed)
+    best = optimize(network, stimuli, ETA, device=Device(mask=mask), rng=0)
+    assert best.status == "improved"
+    assert best.message == "no change of one entry improves this mask"
+    levels = np.unique(best.u.round(12))
+    levels = np.unique(np.concatenate([levels, -levels]))
+    changed = np.array(
+        [
+            np.where(np.arange(n) == i, level, best.u)
+            for i in range(n)
+            for level in levels
+            if abs(level - best.u[i]) > 1e-9
+        ]
+    )
+    assert margins(network, stimuli, changed).max() <= best.soft_margin * (1 + 1e-9)
+
+
+def test_many_levels_claim_no_more_than_was_tried():
+    network, stimuli = setting(30)
+    mask = Levels(np.arange(-70.0, 71.0))
+    best = optimize(network, stimuli, ETA, device=Device(mask=mask), rng=0)
+    assert best.status == "bounded"
+    assert best.message.endswith("% of the best possible")
