@@ -27,9 +27,9 @@ _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Number of single changes up to which each is tried with its own best readout (above it,
 #: only to neighbouring levels); and error of κ of many masks, relative to its terms.
 _SINGLE, _SLACK = 4000, 1e-7
-#: Limit of rounds that alternate the readout and the entries of a mask, and relative gain
-#: from better sizes of the levels that is worth a round.
-_ROUNDS, _SIZED = 200, 1e-7
+#: Limit of rounds that alternate the readout and the entries of a mask, and of rounds of
+#: single changes.
+_ROUNDS = 50
 #: Number of random roundings in addition to that of the free optimum u*, their relative
 #: distance from it, and the number of masks up to which all are compared.
 _PERTURBED, _SPREAD, _ENUMERATED = 2, 0.3, 2**12
@@ -155,16 +155,16 @@ class Levels(Mask, name="levels", usage="NUMBER|A,B[,…]"):
         """
         best = _judged(problem, levels[index], shape)
         for _ in range(_ROUNDS):
-            quadratic = UnitQuadratic(*problem.input_terms(best.v), problem.eta)
-            new_levels, new_index = levels, index
-            if self.known is None:
-                new_levels, new_index = _refit(quadratic, index, levels)
-            new_index = climb(quadratic, new_index, new_levels)
-            new = _judged(problem, new_levels[new_index], shape)
-            # The sizes of levels converge slowly; their last digits are not worth a round.
-            if new.beats(best, _GAIN if self.known is not None else _SIZED):
+            for _ in range(_ROUNDS):
+                quadratic = UnitQuadratic(*problem.input_terms(best.v), problem.eta)
+                new_levels, new_index = levels, index
+                if self.known is None:
+                    new_levels, new_index = _refit(quadratic, index, levels)
+                new_index = climb(quadratic, new_index, new_levels)
+                new = _judged(problem, new_levels[new_index], shape)
+                if not new.beats(best):
+                    break
                 best, index, levels = new, new_index, new_levels
-                continue
             changed, tried_all = _changed(problem, best, index, levels)
             if changed is None:
                 return best if tried_all else best._replace(status="bounded")
