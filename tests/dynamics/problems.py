@@ -6,6 +6,7 @@ state taken out, no split into linear and non-linear part, no code of the packag
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,11 @@ from greenfold.networks.resting_state import continuous_resting_state
 from greenfold.unfolding.propagators import make_plan
 
 B = 0.5  # bias of the biased tanh
+
+
+def in_library(array, library):
+    """Return a NumPy array as an array of the named library."""
+    return array if library == "numpy" else importlib.import_module(library).asarray(array)
 
 
 def tanh(y):

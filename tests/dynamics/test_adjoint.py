@@ -1,6 +1,5 @@
 """Gradients of the discrete scheme: Taylor remainders, and PyTorch's autograd."""
 
-import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +8,11 @@ from scipy.linalg import expm
 
 from greenfold._base.arrays import namespace, to_host
 from greenfold.dynamics.steppers import NonlinearPart, exponential_step
-from greenfold.unfolding import walk as walk_module
-from greenfold.unfolding.propagators import make_plan
+from greenfold.unfolding.propagators import Step, make_plan
 from greenfold.unfolding.walk import Walk
 
 from ..conftest import LIBRARIES, slope, unit
-from .problems import gain_of, problem
+from .problems import gain_of, in_library, problem
 
 READOUTS = {
     "end": {},
@@ -23,10 +21,6 @@ READOUTS = {
     "time": {"time": 0.55},
     "first step": {"time": 0.07},
 }
-
-
-def in_library(array, library):
-    return array if library == "numpy" else importlib.import_module(library).asarray(array)
 
 
 def taylor_slope(value, u, gradient, direction):
@@ -164,7 +158,7 @@ def test_any_memory_gives_the_same_answers(budget, library, rng, monkeypatch):
     expected = Walk(plan, case.X, case.u).pullback(cotangent, v)
     expected_states = Walk(plan, case.X, case.u).states
     monkeypatch.setattr(_arrays, "BATCH_BYTES", budget)
-    monkeypatch.setattr(walk_module, "_HOST_ROWS", 4)
+    monkeypatch.setattr(Step, "most_rows", 4)
     X, bar = in_library(case.X, library), in_library(cotangent, library)
     at = Walk(plan, X, case.u, keep=True)
     answers = [

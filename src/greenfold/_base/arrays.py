@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
+from importlib import import_module
 from math import ceil
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, TypeGuard
@@ -113,6 +115,39 @@ def like(host: np.ndarray, reference: Array, dtype: Any = None) -> Any:
     owned = host if host.flags.writeable else host.copy()
     found = xp.asarray(owned, device=compat.device(reference))
     return found if dtype is None else xp.astype(found, dtype, copy=False)
+
+
+def sparse_like(matrix: Any, reference: Array, dtype: Any = None) -> Any:
+    """Copy a sparse matrix of SciPy to the namespace and device of ``reference``.
+
+    It becomes an object of that library, if it has one, for products ``matrix @ array``.
+    """
+    rows = matrix.tocsr()
+    if compat.is_torch_array(reference):
+        import torch
+
+        # A read-only host array would make PyTorch warn about sharing its memory.
+        parts = (rows.indptr.copy(), rows.indices.copy(), rows.data.copy())
+        make: Any = torch.sparse_csr_tensor  # pyright: ignore[reportUnknownMemberType]
+        place = {"size": rows.shape, "device": reference.device, "dtype": dtype}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            return make(*map(torch.asarray, parts), **place, check_invariants=False)
+    if compat.is_cupy_array(reference):
+        library: Any = import_module("cupyx.scipy.sparse")
+        moved = library.csr_matrix(rows)
+        return moved if dtype is None else moved.astype(dtype)
+    return _OnHost(rows)
+
+
+class _OnHost:
+    """A sparse matrix for arrays of a library without one; products run on the host."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+
+    def __matmul__(self, array: Array) -> Any:
+        return like(self._rows @ to_host(array), array, array.dtype)
 
 
 def zeros(shape: tuple[int, ...], reference: Array) -> Any:

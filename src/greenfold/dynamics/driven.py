@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
-from .steppers import ExponentialStep, LeakyStep, make_step
+from .steppers import LeakyStep, TrueStep, make_step
 
 #: Number of steps whose inputs are projected in one product.
 _BLOCK = 4096
@@ -54,7 +55,7 @@ class DrivenNetwork:
         return self.network.n_neurons
 
     @cached_property
-    def _step(self) -> LeakyStep | ExponentialStep:
+    def _step(self) -> TrueStep:
         return make_step(self.network, self.dt / self.n_sub)
 
     @cached_property
@@ -63,8 +64,10 @@ class DrivenNetwork:
         return self._step.input_map(np.column_stack([self.weights, self.bias]))
 
     @cached_property
-    def _sparse_weights(self) -> sparse.csr_array | None:
-        W = self.network.weights
+    def _sparse_weights(self) -> Any:
+        W: Any = self.network.weights
+        if sparse.issparse(W):
+            return W if isinstance(self.network, EchoStateNetwork) else None
         few = np.count_nonzero(W) <= _SPARSE_SHARE * W.size
         large = self.n_neurons >= _SPARSE_NEURONS
         discrete = isinstance(self.network, EchoStateNetwork)

@@ -37,8 +37,6 @@ _MARGIN, _MAX_SUBSTEPS = 0.5, 256
 #: times the fastest rate is below this, divergence is accepted if halved sub-steps diverge
 #: at the same place.
 _TRUSTED_REACH = 0.05
-#: Order of the method, used to predict the number of sub-steps.
-_ORDER = 4
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class StepError:
         Number of sub-steps per step of the stimulus.
     error : float
         Largest error of a neuron at the end of any step, relative to the largest state of
-        the measured series; it is 16/15 of the difference from halved sub-steps.
+        the measured series, estimated by the difference from halved sub-steps.
     series : tuple of int
         Indices of the measured series.
     """
@@ -442,7 +440,8 @@ def plan_substeps(
             return StepError(n_sub, error, probe.series)
         wanted = 2.0 * n_sub
         if np.isfinite(error):
-            wanted = n_sub * (error / (_MARGIN * tol)) ** (1 / _ORDER)
+            order = make(n_sub).step.accuracy
+            wanted = n_sub * (error / (_MARGIN * tol)) ** (1 / order)
         # Predictions far from the asymptotic regime are unreliable, so increase the number
         # at most eightfold.
         n_next = min(8 * n_sub, max(n_sub + 1, ceil(min(wanted, 1e9))))
@@ -486,7 +485,8 @@ class _Probe:
         scale = float(np.abs(fine).max())
         if scale == 0:
             return 0.0
-        richardson = 2**_ORDER / (2**_ORDER - 1)
+        halved = 2.0 ** self._make(n_sub).step.accuracy
+        richardson = halved / (halved - 1)
         return richardson * float(np.abs(coarse - fine).max()) / scale
 
     def is_real(self, n_sub: int, fine: Divergence) -> bool:

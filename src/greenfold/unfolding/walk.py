@@ -33,10 +33,8 @@ from .._base.arrays import (
 from ..systems import Divergence
 from .propagators import StepPlan
 
-#: Number of cases carried at a time. With 256 rows, a product is near its peak speed and
-#: its result is still in the cache; 1000 rows of 100 neurons took 1.4 times as long per
-#: case. A GPU needs more rows.
-_HOST_ROWS, _DEVICE_ROWS = 256, 8192
+#: Number of cases carried at a time on a GPU, which needs more than `Step.most_rows`.
+_DEVICE_ROWS = 8192
 #: A state beyond this multiple of the series' largest input to a neuron counts as
 #: divergent: to get there, a stable network would need a mode that lasts a million time
 #: constants.
@@ -227,14 +225,14 @@ class Walk:
         """Memory for the walk on the device of the stimuli."""
         step, n_cases = self._plan.step, self._X.shape[0]
         width = 4.0 if self._dtype == self._xp.float32 else 8.0
-        rows = _DEVICE_ROWS if on_gpu(self._X) else _HOST_ROWS
+        rows = _DEVICE_ROWS if on_gpu(self._X) else step.most_rows
         return Room(
             n_cases,
             len(self._plan.places),
             step.n_slopes + self._plan.every,
             step.n_working,
             width * step.n_neurons * (step.n_orders or 1),
-            working_bytes(self._X),
+            max(working_bytes(self._X), step.least_bytes),
             min(rows, n_cases),
         )
 
