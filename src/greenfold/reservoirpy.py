@@ -270,11 +270,7 @@ class _BetweenClasses(System):
         return states - self._weights @ states
 
     def pullback(
-        self,
-        X: AnyArray,
-        u: ArrayLike,
-        cotangent: Array,
-        v: ArrayLike | None = None,
+        self, X: AnyArray, u: ArrayLike, cotangent: Array, v: ArrayLike | None = None
     ) -> Any:
         mean = np.multiply.outer(self._weights, np.asarray(cotangent).sum(axis=0))
         return self._dynamics.pullback(X, u, cotangent - mean, v)

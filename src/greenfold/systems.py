@@ -148,11 +148,7 @@ class System(Sized):
 
     @abstractmethod
     def pullback(
-        self,
-        X: AnyArray,
-        u: ArrayLike,
-        cotangent: Array,
-        v: ArrayLike | None = None,
+        self, X: AnyArray, u: ArrayLike, cotangent: Array, v: ArrayLike | None = None
     ) -> Any:
         """Return ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v."""
 

@@ -124,9 +124,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def with_few_threads(
-    rows: Rows = lambda: 0,
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def with_few_threads(rows: Rows = lambda: 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a public function or method with `few_threads`.
 
     ``rows`` returns the number of rows of the matrices. It gets the arguments of the

@@ -375,9 +375,7 @@ REPORT = opt(None, MAIN, help="Write a report to this HTML file.")
 JOBS = opt(None, "Output", "-j", help="Number of threads; one by default.", sets="n_jobs")
 DURATION = opt(10.0, "Network", help="Duration of the longest series.")
 DATA_DIR = opt(
-    None,
-    "Data",
-    help="Directory with data sets; by default the value of GREENFOLD_DATA.",
+    None, "Data", help="Directory with data sets; by default the value of GREENFOLD_DATA."
 )
 PART = opt("test", "Data", help="Part of the data set to use.")
 PartName = Literal["train", "test", "all"]

@@ -342,9 +342,7 @@ def parse_arff(content: bytes, labels: Labels) -> Parsed:
     return Parsed(series) if classes is None else Parsed(series, written, classes)
 
 
-def _read_attributes(
-    head: Iterable[tuple[int, str]],
-) -> tuple[int, bool, list[str] | None]:
+def _read_attributes(head: Iterable[tuple[int, str]]) -> tuple[int, bool, list[str] | None]:
     """Return the number of steps, whether they are relational, and the classes."""
     n_steps, relational, classes = 0, False, None
     inside = False  # between `@attribute ... relational` and `@end`

@@ -278,11 +278,7 @@ class Restricted(_Part, System):
         return self.system.states(X, self.whole_input(u))[:, self.outputs]
 
     def pullback(
-        self,
-        X: AnyArray,
-        u: ArrayLike,
-        cotangent: Array,
-        v: ArrayLike | None = None,
+        self, X: AnyArray, u: ArrayLike, cotangent: Array, v: ArrayLike | None = None
     ) -> Any:
         """Return the gradient with respect to the projections of the subset."""
         whole = self.whole_input(u)

@@ -134,7 +134,7 @@ class NetworkEstimator(SeriesEstimator):
     input_projection: str | ArrayLike
     n_neurons: int
     g: float
-    tau: float | str
+    tau: Any  # a number, and "auto" for some
     duration: float
     reservoir: Reservoir | ArrayLike | None
     readout_noise: float

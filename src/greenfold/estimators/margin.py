@@ -277,6 +277,7 @@ def _is_linear(classifier: ReservoirClassifier) -> bool:
     return True
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReservoirClassifier(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -434,46 +435,24 @@ class ReservoirClassifier(
         "n_jobs": N_JOBS,
     }
 
-    def __init__(
-        self,
-        *,
-        input_projection: str | ArrayLike = "solved",
-        order: int | str = 0,
-        alpha: float = 0.05,
-        n_neurons: int = 100,
-        g: float = 0.9,
-        tau: float | str = 0.25,
-        duration: float = 10.0,
-        reservoir: Reservoir | ArrayLike | None = None,
-        eta: float | str = "cv",
-        input_scaling: float | None = 1.0,
-        threshold: str = "trained",
-        readout: str | float | ArrayLike = "end",
-        readout_noise: float = 0.0,
-        class_weight: ClassWeight = None,
-        certify: bool = False,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.input_projection = input_projection
-        self.order = order
-        self.alpha = alpha
-        self.n_neurons = n_neurons
-        self.g = g
-        self.tau = tau
-        self.duration = duration
-        self.reservoir = reservoir
-        self.eta = eta
-        self.input_scaling = input_scaling
-        self.threshold = threshold
-        self.readout = readout
-        self.readout_noise = readout_noise
-        self.class_weight = class_weight
-        self.certify = certify
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    input_projection: str | ArrayLike = "solved"
+    order: int | str = 0
+    alpha: float = 0.05
+    n_neurons: int = 100
+    g: float = 0.9
+    tau: float | str = 0.25
+    duration: float = 10.0
+    reservoir: Reservoir | ArrayLike | None = None
+    eta: float | str = "cv"
+    input_scaling: float | None = 1.0
+    threshold: str = "trained"
+    readout: str | float | ArrayLike = "end"
+    readout_noise: float = 0.0
+    class_weight: ClassWeight = None
+    certify: bool = False
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def _idle(self) -> list[Idle]:
         own = self.reservoir if isinstance(self.reservoir, Reservoir) else None

@@ -136,9 +136,7 @@ def _other_networks(value: object) -> str:
 
 
 NETWORK = Rule(
-    "a Reservoir or an EchoStateNetwork",
-    lambda x: isinstance(x, Network),
-    _other_networks,
+    "a Reservoir or an EchoStateNetwork", lambda x: isinstance(x, Network), _other_networks
 )
 RESERVOIR = Rule("a Reservoir", lambda x: isinstance(x, Reservoir), _other_networks)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -39,6 +40,7 @@ _RIDGES = np.geomspace(1e-8, 1e1, 19)
 _ROUNDS = 3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
     """A regressor that predicts numbers from series and solves for the input projection.
 
@@ -90,37 +92,22 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
         **NetworkEstimator._rules,
         "ridge": (POSITIVE, one_of("loo")),
     }
-    reservoir_: Reservoir
-    projections_: RegressionProjections
-    kernel_: np.ndarray
-    intercept_: np.ndarray
-    ridge_: float
-    feature_names_in_: np.ndarray
+    reservoir_: Reservoir = field(init=False)
+    projections_: RegressionProjections = field(init=False)
+    kernel_: np.ndarray = field(init=False)
+    intercept_: np.ndarray = field(init=False)
+    ridge_: float = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        input_projection: str | ArrayLike = "solved",
-        n_neurons: int = 100,
-        g: float = 0.9,
-        tau: float = 0.25,
-        duration: float = 10.0,
-        reservoir: Reservoir | ArrayLike | None = None,
-        ridge: float | str = "loo",
-        readout_noise: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.input_projection = input_projection
-        self.n_neurons = n_neurons
-        self.g = g
-        self.tau = tau
-        self.duration = duration
-        self.reservoir = reservoir
-        self.ridge = ridge
-        self.readout_noise = readout_noise
-        self.random_state = random_state
-        self.verbose = verbose
+    input_projection: str | ArrayLike = "solved"
+    n_neurons: int = 100
+    g: float = 0.9
+    tau: float = 0.25
+    duration: float = 10.0
+    reservoir: Reservoir | ArrayLike | None = None
+    ridge: float | str = "loo"
+    readout_noise: float = 0.0
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
 
     def _idle(self) -> list[Idle]:
         fixed = not isinstance(self.ridge, str)

@@ -87,10 +87,7 @@ def read_values(
 
 
 def _read_finite(
-    estimator: SeriesEstimator,
-    X: SeriesLike,
-    fitting: bool,
-    options: dict[str, Any],
+    estimator: SeriesEstimator, X: SeriesLike, fitting: bool, options: dict[str, Any]
 ) -> np.ndarray:
     """Return `_read_array`, but refuse NaN with a clearer message than scikit-learn's."""
     try:
@@ -104,10 +101,7 @@ def _read_finite(
 
 
 def _read_array(
-    estimator: SeriesEstimator,
-    X: SeriesLike,
-    fitting: bool,
-    options: dict[str, Any],
+    estimator: SeriesEstimator, X: SeriesLike, fitting: bool, options: dict[str, Any]
 ) -> np.ndarray:
     """Return series of equal length on the host, (n_cases, n_channels, n_steps)."""
     named = {"estimator": estimator, "input_name": "X", **options}

@@ -86,11 +86,7 @@ def maximize_on_sphere(b: ArrayLike, Q: ArrayLike) -> SphereMaximum:
 
 
 def solve_in_eigenbasis(
-    b: np.ndarray,
-    q: np.ndarray,
-    w: np.ndarray,
-    *,
-    resolution: np.ndarray | None = None,
+    b: np.ndarray, q: np.ndarray, w: np.ndarray, *, resolution: np.ndarray | None = None
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition of Q.
 

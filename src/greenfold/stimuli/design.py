@@ -411,12 +411,7 @@ def _states(design: Design, position: int, way: Way, u: np.ndarray) -> Any:
 
 
 def _back(
-    design: Design,
-    Y: Array | Movable,
-    way: Way,
-    u: np.ndarray,
-    v: np.ndarray,
-    *at: float,
+    design: Design, Y: Array | Movable, way: Way, u: np.ndarray, v: np.ndarray, *at: float
 ) -> np.ndarray:
     return way.back(design, arrived(Y), u, v, *at)
 

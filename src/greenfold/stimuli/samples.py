@@ -11,15 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import (
-    Array,
-    Sliced,
-    is_dask,
-    like,
-    namespace,
-    on_gpu,
-    to_host,
-)
+from .._base.arrays import Array, Sliced, is_dask, like, namespace, on_gpu, to_host
 from ..math.covariances import ClassMoments, labelled_moments, trace
 from ..math.margins import SoftMargin
 from ..systems import LinearSystem, System

@@ -447,10 +447,7 @@ Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
 
 
 def render(
-    unfolding: gf.Unfolding,
-    sets: Sets,
-    start: Start | None = None,
-    command: str = "",
+    unfolding: gf.Unfolding, sets: Sets, start: Start | None = None, command: str = ""
 ) -> str:
     """Return the page as text, for data sets with the unfolding's number of steps."""
     neurons, steps, start = unfolding.n_neurons, unfolding.n_steps, start or Start()

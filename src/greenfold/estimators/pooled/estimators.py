@@ -13,7 +13,7 @@ few hundred held-out series; these series also calibrate the probabilities.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -85,6 +85,7 @@ _ROUNDING = 1e-5
 _COLUMNS = 2**11
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PooledEstimator(SeriesEstimator):
     """A base class for the transformer, the classifier and the regressor."""
 
@@ -101,32 +102,20 @@ class PooledEstimator(SeriesEstimator):
     _takes_any_length: ClassVar[bool] = True
     #: The attribute that a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
-    map_: FeatureMap
-    head_: LinearHead
-    penalty_: float
-    held_out_cases_: np.ndarray | None
-    _head_seed: int
+    map_: FeatureMap = field(init=False)
+    head_: LinearHead = field(init=False)
+    penalty_: float = field(init=False)
+    held_out_cases_: np.ndarray | None = field(init=False)
+    _head_seed: int = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        n_scales: int = 8,
-        n_oscillators: int = 32,
-        n_readouts: int = 88,
-        scaling: str = "set",
-        engine: str = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_scales = n_scales
-        self.n_oscillators = n_oscillators
-        self.n_readouts = n_readouts
-        self.scaling = scaling
-        self.engine = engine
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_scales: int = 8
+    n_oscillators: int = 32
+    n_readouts: int = 88
+    scaling: str = "set"
+    engine: str = "auto"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -289,6 +278,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return np.array(names, dtype=object)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PooledReservoirClassifier(
     SeriesClassifier, PooledEstimator, kind="pooled_classifier"
 ):
@@ -348,33 +338,9 @@ class PooledReservoirClassifier(
     """
 
     _rules: ClassVar[Rules] = {**PooledEstimator._rules, "class_weight": CLASS_WEIGHT}
-    slope_: float
-    held_out_scores_: np.ndarray | None
-
-    def __init__(
-        self,
-        *,
-        n_scales: int = 8,
-        n_oscillators: int = 32,
-        n_readouts: int = 88,
-        scaling: str = "set",
-        class_weight: ClassWeight = None,
-        engine: str = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_scales=n_scales,
-            n_oscillators=n_oscillators,
-            n_readouts=n_readouts,
-            scaling=scaling,
-            engine=engine,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    slope_: float = field(init=False)
+    held_out_scores_: np.ndarray | None = field(init=False)
+    class_weight: ClassWeight = None
 
     @with_few_threads(lambda X: len(X))  # of the Gram matrix
     @watched
