@@ -125,6 +125,8 @@ def _data(task: "Split", fitted: "ReservoirClassifier | PooledReservoirClassifie
 
 
 def _facts(task: "Split", row: "Row") -> dict[str, Any]:
+    from ..apps.report.comparison import parts_of
+
     fitted, expansion = row.classifier, None
     if row.order == "exact":
         expansion = "none: the network itself is integrated"
@@ -132,7 +134,7 @@ def _facts(task: "Split", row: "Row") -> dict[str, Any]:
         expansion = fitted.validity_
     scores = fitted.eta_scores_
     at_the_end = f" ({scores.note})" if scores is not None and scores.note else ""
-    bounded = math.isfinite(row.bound)
+    bounded, parts = math.isfinite(row.bound), parts_of(task, row)
     return {
         "data": _data(task, fitted),
         "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
@@ -140,6 +142,9 @@ def _facts(task: "Split", row: "Row") -> dict[str, Any]:
         "η": f"{fitted.eta_:.4g}{at_the_end}",
         "soft margin κ": f"{row.soft_margin:.5g}",
         "upper bound": f"{row.bound:.5g} ({_proof(row)})" if bounded else None,
+        "separation": parts
+        and f"{parts.share_of_covariances:.0%} from the class covariances, the rest from "
+        "the class means",
         f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
         f"under noise {row.noise:g}": f"{row.noisy_accuracy:.2%}" if row.noise else None,
         "expansion": expansion,

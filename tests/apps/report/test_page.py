@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.report import Split, compare
+from greenfold.apps.report.comparison import parts_of
 
 if TYPE_CHECKING:
     from greenfold.apps.report.figures import Picture
@@ -99,6 +100,7 @@ def test_everything_is_there(page):
         "Solved u, non-linear",
         "Soft margin over the optimisation",
         "Soft margin over the readout time",
+        "Parts of the margin",
         "Linear kernel, solved u, linear",
         "Quadratic kernel, solved u, non-linear",
         "Mode loadings",
@@ -112,6 +114,20 @@ def test_everything_is_there(page):
         assert part in read.text, part
     # 1 of the data, 4 clouds, 2 of κ, 4 + 2 kernels, 1 of modes, 2 confusion matrices
     assert read.tags["figure"] == 16
+
+
+def test_the_parts_of_the_margin_are_those_of_the_fit(task, rows):
+    """Linear rows have none; the others add up to κ of the first comparison."""
+    for row in rows:
+        parts = parts_of(task, row)
+        if not row.order:
+            assert parts is None
+            continue
+        assert parts is not None
+        kappa = float(np.ravel(row.classifier.soft_margin_)[0])
+        # Both sum moments of 40 series, in another order.
+        assert parts.soft_margin == pytest.approx(kappa, rel=1e-9)
+        assert parts.mean_of_covariances != 0
 
 
 def test_no_address_is_ever_visited(page):

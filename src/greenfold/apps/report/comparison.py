@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import ReservoirClassifier, noisy_accuracy
+from ... import ReservoirClassifier, Unfolding, noisy_accuracy
+from ...analysis.parts import MarginParts, margin_parts
+from ...estimators.base import class_weights
+from ...estimators.series import read_aligned
 from ...optimizers.result import relative_gap
+from ...stimuli.frame import frame_with_series
 
 PROVEN = 1e-3  # an optimum counts as proven up to this relative distance from the bound
 
@@ -83,6 +87,19 @@ class Row:
         found = self.classifier.validity_
         listed = found if isinstance(found, list) else [found]
         return [one for one in listed if one is not None]
+
+
+def parts_of(task: Split, row: Row) -> MarginParts | None:
+    """Return what κ of the first comparison is made of; None without a quadratic kernel."""
+    fitted = row.classifier
+    system, head, first = fitted.unfolding_, fitted.heads_[0], fitted.compared_[0]
+    if not isinstance(system, Unfolding) or system.degree != 2:
+        return None
+    series = read_aligned(fitted, task.X, fitting=False)
+    codes = np.searchsorted(fitted.classes_, np.asarray(task.y))
+    weights = class_weights(fitted, np.bincount(codes, minlength=len(fitted.classes_)))
+    frame = frame_with_series(series, codes == first, weights[codes], fitted.input_scaling)
+    return margin_parts(system, frame.stimuli, head.u, head.v, fitted.eta_)
 
 
 def measure(

@@ -16,7 +16,7 @@ from ...analysis.masks import MaskStudy
 from ...devices.response import MeasuredResponse
 from ..runner import versions
 from ..style import css
-from .comparison import Row, Split, headline
+from .comparison import Row, Split, headline, parts_of
 
 
 def fill_template(template: str, **values: object) -> str:
@@ -152,6 +152,7 @@ def render(
             for row in rows
             if row.validities
         ],
+        margins=[(row, found) for row in rows if (found := parts_of(task, row))],
         chosen={"eta": fitted.eta_, "tau": fitted.reservoir_.mean_tau},
         remark=remark,
         command=command,
