@@ -18,6 +18,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.datasets import synthetic_heartbeats
+from greenfold.dynamics.driven import DrivenNetwork
 from greenfold.math.margins import state_moments
 from greenfold.math.sphere import maximize_on_sphere
 
@@ -226,6 +227,21 @@ def test_a_node_solved_for_a_sequence_errs_less():
     ]
     sizes = [np.linalg.norm(one) for one in parts]
     assert sizes[1] == pytest.approx(sizes[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("n_neurons", [30, 400])  # dense and sparse recurrent weights
+def test_each_neuron_may_have_its_own_leak_rate(n_neurons):
+    from greenfold.datasets import lorenz
+    from greenfold.reservoirpy import solve_sequence
+
+    series = lorenz(300, rng=0) / 10
+    node = reservoir(n_neurons, lr=np.linspace(0.2, 1.0, n_neurons), sr=0.9, seed=1)
+    solved = solve_sequence(node, series, max_iter=3)
+    assert isinstance(solved.node.Win, np.ndarray)  # as its description says
+    # The node that reservoirpy runs has the states of our network.
+    driven = DrivenNetwork(solved.network, solved.node.Win, solved.node.bias)
+    states = driven.run(series, np.zeros(n_neurons))
+    np.testing.assert_allclose(solved.node.run(series), states, rtol=0, atol=1e-12)
 
 
 def dense(value):

@@ -54,7 +54,8 @@ class SolvedInput(Shown):
     """A node with solved input weights, and the solution that they come from."""
 
     #: A new node with solved `Win`; its norm is that of the given node unless you pass
-    #: ``norm``. The given node is not changed.
+    #: ``norm``. The given node is not changed. The solved `Win` is a dense array, even if
+    #: that of the given node is sparse.
     node: Any
     #: u = `Win` at unit norm, the readout v, κ and, if it exists, the bound.
     projections: Projections | RegressionProjections
@@ -201,8 +202,9 @@ def solve_sequence(
     Returns
     -------
     SolvedInput
-        A node with solved `Win` and bias, which keep their joint norm. In the projections,
-        the bias is the last column of u.
+        A node with solved `Win` and bias, which keep their joint norm. Both become dense:
+        `Win` takes memory for units × n_channels numbers, and every neuron gets a bias. In
+        the projections, the bias is the last column of u.
 
     Examples
     --------

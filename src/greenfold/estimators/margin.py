@@ -500,20 +500,22 @@ class ReservoirClassifier(
             other = "use class_weight, or partial_fit with a weight for each series"
             why = f"sample_weight cannot be used with series in chunks; {other} of a batch."
             check.require(sample_weight is None, why)
-            self._fit_chunks(X, y)
+            with self._all_or_nothing():
+                self._fit_chunks(X, y)
             return self
-        series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
-        self._forget()
-        codes = self._encode(y)
-        self._build()
-        self._set_unit(float(np.abs(series.values).max()))
-        series = self._in_unit(series)
-        if self.order == 0 and series.present is None:
-            self._stream = self._empty_stream()
-            self._stream.add(series, codes, weights)
-            self._solve_stream((series, codes, weights))
-        else:
-            self._fit_series(series, codes, weights)
+        with self._all_or_nothing():
+            series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
+            self._forget()
+            codes = self._encode(y)
+            self._build()
+            self._set_unit(float(np.abs(series.values).max()))
+            series = self._in_unit(series)
+            if self.order == 0 and series.present is None:
+                self._stream = self._empty_stream()
+                self._stream.add(series, codes, weights)
+                self._solve_stream((series, codes, weights))
+            else:
+                self._fit_series(series, codes, weights)
         return self
 
     @available_if(_is_linear)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Number, Real
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
@@ -153,6 +154,17 @@ class Checked(Saved, BaseEstimator):
         such as scikit-learn's ensembles set these on any estimator.
         """
         return ()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Restore the earlier fit if a fit fails or is interrupted."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _check_parameters(self) -> None:
         """Refuse parameters that break their rules, or are given but have no effect."""

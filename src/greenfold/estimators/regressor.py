@@ -123,58 +123,59 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
         (n_cases, n_targets).
         """
         self._check_parameters()
-        series = self._read(X, fitting=True)
-        targets = read_targets(self, y, len(series))
-        self._flat = targets.ndim == 1
-        table = targets.reshape(len(targets), -1)
-        # Scaling by powers of two is exact, and then no square overflows.
-        size, own = exponent(series), exponent(table, 0)
-        series, table = np.ldexp(series, -size), np.ldexp(table, -own)
-        random = check_random_state(self.random_state)
-        rng = np.random.default_rng(random.randint(2**31))
-        self.reservoir_ = self._make_network(
-            rng, float(self.tau), Gain.linear(), linear=True
-        )
-        drawn = self._fixed_input(rng, self.reservoir_.n_neurons)
-        unfolding = self.unfolding_
-        mean, offset = series.mean(0), table.mean(0)
-        unit = np.sqrt(((series - mean) ** 2).mean()) or 1.0
-        deviation = table.std(0)
-        deviation[deviation <= 1e-12 * np.abs(table).max(0)] = 1.0
-        x, t = (series - mean) / unit, (table - offset) / deviation
-        least = max(float(self.readout_noise) ** 2, 1e-12)
-        ridge = max(1e-3 if isinstance(self.ridge, str) else float(self.ridge), least)
+        with self._all_or_nothing():
+            series = self._read(X, fitting=True)
+            targets = read_targets(self, y, len(series))
+            self._flat = targets.ndim == 1
+            table = targets.reshape(len(targets), -1)
+            # Scaling by powers of two is exact, and then no square overflows.
+            size, own = exponent(series), exponent(table, 0)
+            series, table = np.ldexp(series, -size), np.ldexp(table, -own)
+            random = check_random_state(self.random_state)
+            rng = np.random.default_rng(random.randint(2**31))
+            self.reservoir_ = self._make_network(
+                rng, float(self.tau), Gain.linear(), linear=True
+            )
+            drawn = self._fixed_input(rng, self.reservoir_.n_neurons)
+            unfolding = self.unfolding_
+            mean, offset = series.mean(0), table.mean(0)
+            unit = np.sqrt(((series - mean) ** 2).mean()) or 1.0
+            deviation = table.std(0)
+            deviation[deviation <= 1e-12 * np.abs(table).max(0)] = 1.0
+            x, t = (series - mean) / unit, (table - offset) / deviation
+            least = max(float(self.readout_noise) ** 2, 1e-12)
+            ridge = max(1e-3 if isinstance(self.ridge, str) else float(self.ridge), least)
 
-        def solved(ridge: float, certify: bool) -> RegressionProjections:
-            task = RegressionTask.from_cases(x, t, ridge=ridge)
-            if drawn is None:
-                method = Convex(gap=1e-3 if certify else np.inf)
-                found = optimize(unfolding, task, method=method, rng=rng)
-            else:
-                found = optimize(unfolding, task, u=drawn)
-            found.raise_if_interrupted()
-            return found
+            def solved(ridge: float, certify: bool) -> RegressionProjections:
+                task = RegressionTask.from_cases(x, t, ridge=ridge)
+                if drawn is None:
+                    method = Convex(gap=1e-3 if certify else np.inf)
+                    found = optimize(unfolding, task, method=method, rng=rng)
+                else:
+                    found = optimize(unfolding, task, u=drawn)
+                found.raise_if_interrupted()
+                return found
 
-        for _ in range(_ROUNDS if isinstance(self.ridge, str) else 0):
-            u = solved(ridge, certify=False).u
-            states = x.reshape(len(x), -1) @ unfolding.input_response(u)
-            errors = leave_one_out(states, t, len(x) * _RIDGES)
-            better = max(float(_RIDGES[int(np.argmin(errors))]), least)
-            tell(f"penalty {better:.2g}")
-            if np.isclose(better, ridge):
-                break
-            ridge = better
-        self.ridge_, self.projections_ = ridge, solved(ridge, certify=True)
-        states = unfolding.input_response(self.projections_.u)
-        kernel = (states @ self.projections_.V).T * (deviation[:, None] / unit)
-        with np.errstate(over="ignore"):
-            self.kernel_ = np.ldexp(kernel, (own - size)[:, None])
-        largest = np.abs(self.kernel_).max(1)
-        fits = (largest >= np.finfo(float).tiny) & np.isfinite(largest)
-        apart = "X and y differ in size by more than floating point can hold"
-        fits |= ~kernel.any(1)
-        check.require(fits.all(), f"{apart}; rescale one of them.")
-        self.intercept_ = np.ldexp(offset - kernel @ mean.ravel(), own)
+            for _ in range(_ROUNDS if isinstance(self.ridge, str) else 0):
+                u = solved(ridge, certify=False).u
+                states = x.reshape(len(x), -1) @ unfolding.input_response(u)
+                errors = leave_one_out(states, t, len(x) * _RIDGES)
+                better = max(float(_RIDGES[int(np.argmin(errors))]), least)
+                tell(f"penalty {better:.2g}")
+                if np.isclose(better, ridge):
+                    break
+                ridge = better
+            self.ridge_, self.projections_ = ridge, solved(ridge, certify=True)
+            states = unfolding.input_response(self.projections_.u)
+            kernel = (states @ self.projections_.V).T * (deviation[:, None] / unit)
+            with np.errstate(over="ignore"):
+                self.kernel_ = np.ldexp(kernel, (own - size)[:, None])
+            largest = np.abs(self.kernel_).max(1)
+            fits = (largest >= np.finfo(float).tiny) & np.isfinite(largest)
+            apart = "X and y differ in size by more than floating point can hold"
+            fits |= ~kernel.any(1)
+            check.require(fits.all(), f"{apart}; rescale one of them.")
+            self.intercept_ = np.ldexp(offset - kernel @ mean.ravel(), own)
         return self
 
     def _read(self, X: ArrayLike, *, fitting: bool) -> np.ndarray:

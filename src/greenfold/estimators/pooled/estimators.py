@@ -251,7 +251,8 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         ``y`` is ignored.
         """
         self._check_parameters()
-        self._fit_map(self._read(X, fitting=True))
+        with self._all_or_nothing():
+            self._fit_map(self._read(X, fitting=True))
         return self
 
     @by_chunks
@@ -356,33 +357,34 @@ class PooledReservoirClassifier(
         With more than 4096 series, weights affect only the ridge regression.
         """
         self._check_parameters()
-        series = self._read(X, fitting=True)
-        labels = read_labels(self, y, len(series))
-        given = read_weights(sample_weight, len(series))
-        used = np.flatnonzero(given > 0)
-        if len(used) < len(given):
-            series, labels, given = series.take(used), labels[used], given[used]
-        codes = self._encode(labels)
-        n_classes = len(self.classes_)
-        if len(series) <= DUAL_CASES:
-            # Merge copies of a series and add their weights; order series by content.
-            same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
-            both = same * n_classes + codes
-            _, first, copy = np.unique(both, return_index=True, return_inverse=True)
-            given = np.bincount(copy.ravel(), given)
-            series, codes, used = series.take(first), codes[first], used[first]
-        totals = np.bincount(codes, given)
-        weights = given * class_weights(self, totals)[codes]
-        targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
-        if n_classes == 2:
-            targets = targets[:, 1:]
-        head, _, cases, held_out = self._fit_head(series, targets, weights)
-        each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
-        self.slope_ = fit_slope(each, codes[cases], weights[cases])
-        order = np.argsort(used[cases])  # the order of the input
-        held_out, self.held_out_cases_ = held_out[order], used[cases][order]
-        self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
-        self.head_ = head
+        with self._all_or_nothing():
+            series = self._read(X, fitting=True)
+            labels = read_labels(self, y, len(series))
+            given = read_weights(sample_weight, len(series))
+            used = np.flatnonzero(given > 0)
+            if len(used) < len(given):
+                series, labels, given = series.take(used), labels[used], given[used]
+            codes = self._encode(labels)
+            n_classes = len(self.classes_)
+            if len(series) <= DUAL_CASES:
+                # Merge copies of a series and add their weights; order series by content.
+                same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
+                both = same * n_classes + codes
+                _, first, copy = np.unique(both, return_index=True, return_inverse=True)
+                given = np.bincount(copy.ravel(), given)
+                series, codes, used = series.take(first), codes[first], used[first]
+            totals = np.bincount(codes, given)
+            weights = given * class_weights(self, totals)[codes]
+            targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+            if n_classes == 2:
+                targets = targets[:, 1:]
+            head, _, cases, held_out = self._fit_head(series, targets, weights)
+            each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
+            self.slope_ = fit_slope(each, codes[cases], weights[cases])
+            order = np.argsort(used[cases])  # the order of the input
+            held_out, self.held_out_cases_ = held_out[order], used[cases][order]
+            self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
+            self.head_ = head
         return self
 
     @by_chunks
@@ -447,23 +449,24 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     def fit(self, X: SeriesLike, y: ArrayLike) -> PooledReservoirRegressor:
         """Draw the bank and fit ``y`` of shape (n_cases,) or (n_cases, n_targets)."""
         self._check_parameters()
-        series = self._read(X, fitting=True)
-        targets = read_targets(self, y, len(series))
-        self._flat = targets.ndim == 1
-        # Scale by powers of two, because coefficients are in single precision.
-        self._exponents = exponent(targets.reshape(len(targets), -1), 0)
-        table = np.ldexp(targets.reshape(len(targets), -1), -self._exponents)
-        # One penalty serves targets of different units, so scale each by its deviation.
-        unit = table.std(axis=0)
-        unit[unit == 0] = 1
-        head, _, _, held_out = self._fit_head(series, table / unit)
-        held_out = np.ldexp(held_out * unit, self._exponents)
-        self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
-        self.head_ = LinearHead(
-            head.means,
-            [(part * unit).astype(np.float32) for part in head.coefficients],
-            head.intercept * unit,
-        )
+        with self._all_or_nothing():
+            series = self._read(X, fitting=True)
+            targets = read_targets(self, y, len(series))
+            self._flat = targets.ndim == 1
+            # Scale by powers of two, because coefficients are in single precision.
+            self._exponents = exponent(targets.reshape(len(targets), -1), 0)
+            table = np.ldexp(targets.reshape(len(targets), -1), -self._exponents)
+            # One penalty serves targets of different units, so scale each by its deviation.
+            unit = table.std(axis=0)
+            unit[unit == 0] = 1
+            head, _, _, held_out = self._fit_head(series, table / unit)
+            held_out = np.ldexp(held_out * unit, self._exponents)
+            self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
+            self.head_ = LinearHead(
+                head.means,
+                [(part * unit).astype(np.float32) for part in head.coefficients],
+                head.intercept * unit,
+            )
         return self
 
     @by_chunks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class Backtest:
         Half width of the forecaster's 90 % band; None if the series is too short for one.
     season : int
         Length of the season, or 1.
+    index, columns : pandas.Index or None
+        Rows and columns of the series, if it came from pandas.
     """
 
     origins: np.ndarray
@@ -67,6 +70,8 @@ class Backtest:
     spread: np.ndarray
     widths: np.ndarray | None
     season: int
+    index: Any = None
+    columns: Any = None
 
     @property
     def horizon(self) -> int:
@@ -189,6 +194,25 @@ class Backtest:
         )
         notes = "".join(f"<p>{html.escape(one)}</p>" for one in self.notes())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def to_frame(self) -> Any:
+        """Return truth and forecasts as a DataFrame of pandas, one row per origin and step.
+
+        The rows are labelled by the first sample of the forecast and by the sample itself,
+        and the columns by the name of the forecast and the channel.
+        """
+        pandas = import_module("pandas")
+        n_origins, horizon, n_channels = self.truth.shape
+        at = (self.origins[:, None] + np.arange(horizon)).ravel()
+        starts = np.repeat(self.origins, horizon)
+        if self.index is not None:
+            at, starts = self.index[at], self.index[starts]
+        rows = pandas.MultiIndex.from_arrays([starts, at], names=["origin", "sample"])
+        channels = range(n_channels) if self.columns is None else self.columns
+        blocks = {"truth": self.truth, **self.forecasts}
+        columns = pandas.MultiIndex.from_product([blocks, channels])
+        values = [one.reshape(n_origins * horizon, -1) for one in blocks.values()]
+        return pandas.DataFrame(np.hstack(values), rows, columns)
 
     def record(self) -> dict[str, Any]:
         """Return the results for JSON; errors after a divergence are NaN."""

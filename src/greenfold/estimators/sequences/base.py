@@ -8,8 +8,7 @@ way.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard
@@ -184,17 +183,6 @@ class SequenceEstimator(Checked):
         self.verbose = verbose
 
     # Fit
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Restore the earlier fit if a fit fails or is interrupted."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, pairs: Pairs) -> int:
         """Choose a setting, solve for the input weights, and fit the readout.

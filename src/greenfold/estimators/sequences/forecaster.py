@@ -29,8 +29,10 @@ from .base import (
     check_whole,
     column_names,
     has_one_axis,
+    is_several,
 )
 from .choice import Block, DrivenPairs, Pairs
+from .frames import Frame, is_pandas
 
 #: Number of closed loops to start on a held-out block.
 _N_STARTS = 16
@@ -50,7 +52,9 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     A network learns to predict the next sample, then runs on its own predictions.
 
     Series have shape (n_samples, n_channels), or (n_samples,) for one channel. The
-    estimator centres and scales them internally.
+    estimator centres and scales them internally. After a DataFrame or Series of pandas,
+    forecasts are of the same type and continue its index. A saved model does not keep the
+    index; pass it a ``context``.
 
     Parameters
     ----------
@@ -88,6 +92,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     _held_out: HeldOutLoops
     #: The distribution of the training series.
     _attractor: Attractor
+    #: The last learnt row, if the series came from pandas.
+    _frame: Frame | None = None
 
     @with_few_threads(lambda self: self.n_neurons)
     @watched
@@ -101,6 +107,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             Known inputs; row t belongs to sample t, and helps to predict it.
         """
         self._check_parameters()
+        frames = _frames(series)
         found = check_sequences(series, "series")
         shortest = min(map(len, found))
         check.must(shortest >= 3, "series", "have at least 3 samples per series", shortest)
@@ -113,7 +120,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
                 self._x_scale = self._y_scale.joined(known)
             pairs = self._next_samples(found, exog)
             self._largest = max(float(np.abs(one).max()) for one in pairs.targets)
-            self._last = pairs.targets[self._fit(pairs)][-1].copy()
+            latest = self._fit(pairs)
+            self._last, self._frame = pairs.targets[latest][-1].copy(), frames[latest]
             run = self._drive(self.driven_, pairs)
             self._held_out = HeldOutLoops.of(run, self.ridge_)
             self._attractor = Attractor.of(pairs.targets)
@@ -150,27 +158,34 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(series, exog)
+        frames = _frames(series)
         found = self._checked(series, "series", self.n_channels_in_)
         pairs = self._next_samples(found, exog)
-        self._last = pairs.targets[self._add(pairs)][-1].copy()
+        latest = self._add(pairs)
+        self._last, self._frame = pairs.targets[latest][-1].copy(), frames[latest]
         return self
 
     def update(
         self, series: ArrayLike, exog: ArrayLike | None = None, *, forgetting: float = 1.0
-    ) -> np.ndarray:
+    ) -> Any:
         """Learn the next samples step by step, like `SequenceRegressor.update`.
 
         ``forecast`` then starts after the last of these samples. ``exog`` holds their known
         inputs. The result is the prediction for each sample, made before it was learnt.
         """
         check_is_fitted(self)
+        frame = Frame.of(series, "series")
         z = self._one(series, "series")
         x = np.hstack(
             [np.vstack([self._last, z[:-1]]), *self._checked_exog(exog, [len(z)])]
         )
-        made = self._update(x, z, forgetting)
+        made = self._shown(self._update(x, z, forgetting))
         self._last = z[-1].copy()
-        return self._shown(made)
+        if frame is not None:
+            self._frame = frame.end
+            return frame.wrap(made)
+        self._frame = self._frame and self._frame.later(len(z))
+        return made
 
     def _one(self, value: ArrayLike, name: str) -> np.ndarray:
         """Return one series (n_samples, n_channels) in units of its deviation."""
@@ -180,7 +195,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
 
     def forecast(
         self, n_steps: int, context: ArrayLike | None = None, exog: ArrayLike | None = None
-    ) -> np.ndarray:
+    ) -> Any:
         """Return a forecast: run the network on its own predictions.
 
         Parameters
@@ -195,12 +210,19 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
 
         Returns
         -------
-        ndarray (n_steps,) or (n_steps, n_channels)
-            If the loop leaves ten times the range of the training series, the forecast is
-            NaN from there on, and a `DivergenceWarning` is issued; so it is for a forecast
-            of at least 1000 steps that no longer has the distribution of the series.
+        ndarray (n_steps,) or (n_steps, n_channels), or DataFrame or Series
+            Of pandas if the samples before it were, with their index continued. If the loop
+            leaves ten times the range of the training series, the forecast is NaN from
+            there on, and a `DivergenceWarning` is issued; so it is for a forecast of at
+            least 1000 steps that no longer has the distribution of the series.
         """
-        return self._shown(self._closed(n_steps, context, exog))
+        made = self._shown(self._closed(n_steps, context, exog))
+        frame = self._before(context)
+        return made if frame is None else frame.continued(made)
+
+    def _before(self, context: ArrayLike | None) -> Frame | None:
+        """Return the last row before a forecast, if it came from pandas."""
+        return self._frame if context is None else Frame.of(context, "context")
 
     def lyapunov_exponents(
         self,
@@ -272,7 +294,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         exog: ArrayLike | None = None,
         *,
         level: float = 0.9,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Any, Any]:
         """Return lower and upper bounds of the next samples, shaped like a ``forecast``.
 
         The band has the forecast in its middle. At every step and for every channel, it is
@@ -298,7 +320,12 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             what += f"{len(made)} steps; beyond, the width stays the same, which has no "
             what += "guarantee. Fit a longer series for a longer band."
             warnings.warn(what, UserWarning, stacklevel=2)
-        return self._shown(made - widths), self._shown(made + widths)
+        ends = self._shown(made - widths), self._shown(made + widths)
+        frame = self._before(context)
+        if frame is None:
+            return ends
+        lower, upper = map(frame.continued, ends)
+        return lower, upper
 
     def score(
         self,
@@ -427,7 +454,9 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             widths = half_widths(errors, 0.9)[0] * spread
         simple, season = simple_forecasts(values, origins, horizon)
         truth = values[origins[:, None] + np.arange(horizon)]
-        return Backtest(origins, truth, forecasts | simple, spread, widths, season)
+        index, columns = getattr(series, "index", None), getattr(series, "columns", None)
+        labels = (index, columns) if is_pandas(series) else (None, None)
+        return Backtest(origins, truth, forecasts | simple, spread, widths, season, *labels)
 
     def _from_origins(
         self, z: np.ndarray, extra: np.ndarray, origins: np.ndarray, n_steps: int
@@ -552,6 +581,14 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
             states = flat.reshape(states.shape)
         return score
+
+
+def _frames(series: ArrayLike) -> list[Frame | None]:
+    """Return the end of each series, if it came from pandas."""
+    found = [
+        Frame.of(one, "series") for one in (series if is_several(series) else [series])
+    ]
+    return [one and one.end for one in found]
 
 
 def _spread_out(first: int, last: int, n: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from .base import (
     is_several,
 )
 from .choice import Block, DrivenPairs, Pairs
+from .frames import Frame
 
 
 class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regressor"):
@@ -38,7 +40,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
 
     Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list is
     fitted as several sequences, each starting at rest. The estimator centres and scales
-    sequences internally.
+    sequences internally. Predictions for a DataFrame or Series of pandas keep its index.
 
     Parameters
     ----------
@@ -109,6 +111,8 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
     # The input of a filter often varies fast.
     _default_leak: ClassVar[float] = 1.0
     n_features_in_: int
+    #: Columns and name of the fitted targets, if they came from pandas.
+    _target_names: tuple[Any, Any] = (None, None)
 
     @with_few_threads(lambda self: self.n_neurons)
     @watched
@@ -124,6 +128,11 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
             self.n_features_in_ = inputs[0].shape[1]
             self._flat = has_one_axis(y)
             self._names = column_names(x)
+            first: Any = y[0] if is_several(y) else y
+            self._target_names = (
+                getattr(first, "columns", None),
+                getattr(first, "name", None),
+            )
             self._fit(self._in_units(inputs, targets))
         return self
 
@@ -198,10 +207,23 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
             fits, wanted = start.shape == shape, f"have shape {shape}"
             check.must(fits, "state", wanted, f"shape {start.shape}")
         found = [self._stream(self._x_scale.down(one), start) for one in inputs]
-        made = [self._shown(values) for values, _ in found]
+        made = [
+            self._labelled(self._shown(values), one)
+            for (values, _), one in zip(found, x if several else [x], strict=True)
+        ]
         if several:
             return made
         return (made[0], found[0][1]) if return_state else made[0]
+
+    def _labelled(self, made: np.ndarray, x: ArrayLike) -> Any:
+        """Return predictions with the index of ``x`` if it is of pandas."""
+        frame = Frame.of(x, "x")
+        if frame is None:
+            return made
+        columns, name = self._target_names
+        if columns is None and not self._flat:
+            columns = range(made.shape[1])
+        return replace(frame, columns=columns, name=name).wrap(made)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
