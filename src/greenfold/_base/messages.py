@@ -53,6 +53,21 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of a wrong type."""
 
 
+class SeriesError(ValueError):
+    """A wrong series: "``before`` series at index ``index````after``"."""
+
+    def __init__(self, before: str, index: int, after: str = ".") -> None:
+        self.before, self.index, self.after = before, index, after
+        super().__init__(before, index, after)
+
+    def __str__(self) -> str:
+        return f"{self.before} series at index {self.index}{self.after}"
+
+    def counted_from(self, first: int) -> SeriesError:
+        """Return the error for a series of a chunk that starts at series ``first``."""
+        return SeriesError(self.before, first + self.index, self.after)
+
+
 def told(error: Refusal, call: Callable[[Argument], str | None]) -> str:
     """Return the message of an error; ``call`` renames an argument, or returns None."""
 

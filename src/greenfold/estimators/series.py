@@ -29,6 +29,7 @@ from .._base.arrays import (
     on_gpu,
     to_host,
 )
+from .._base.messages import SeriesError
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
 from .base import SeriesEstimator, SeriesLike, moderate
@@ -80,23 +81,10 @@ def read_values(
         raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
     if gaps:
         return _read_array(estimator, X, fitting, options)
-    cube = _read_finite(estimator, X, fitting, options)
+    cube = _read_array(estimator, X, fitting, options)
+    _check_finite(np.asarray(np.isnan(cube).any((1, 2))), "NaN")
     if fitting:
         _check_sizes(cube)
-    return cube
-
-
-def _read_finite(
-    estimator: SeriesEstimator, X: SeriesLike, fitting: bool, options: dict[str, Any]
-) -> np.ndarray:
-    """Return `_read_array`, but refuse NaN with a clearer message than scikit-learn's."""
-    try:
-        return _read_array(estimator, X, fitting, {**options, "ensure_all_finite": True})
-    except ValueError as error:
-        if not str(error).startswith("Input X contains NaN"):
-            raise
-    cube = _read_array(estimator, X, fitting, options)
-    _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
     return cube
 
 
@@ -142,13 +130,12 @@ def _takes(estimator: SeriesEstimator, n_steps: int) -> bool:
     return estimator._takes_any_length and near
 
 
-def _check_finite(estimator: SeriesEstimator, wrong: np.ndarray, what: str) -> None:
+def _check_finite(wrong: np.ndarray, what: str) -> None:
     """Raise an error if any series is ``wrong``, and name the first."""
     if wrong.any():
-        where = f"in the series at index {int(np.argmax(wrong))}"
         takes = "estimators in greenfold.estimators.pooled accept NaN"
-        cure = f"impute such values or drop that series ({takes})"
-        raise ValueError(f"Input X contains {what}, {where}; {cure}.")
+        cure = f"; impute such values or drop that series ({takes})."
+        raise SeriesError(f"Input X contains {what}, in the", int(np.argmax(wrong)), cure)
 
 
 def _check_sizes(cube: np.ndarray) -> None:
@@ -157,9 +144,9 @@ def _check_sizes(cube: np.ndarray) -> None:
     known, index = np.sort(sizes[sizes > 0]), int(np.argmax(sizes))
     usual = known[len(known) // 2 - 1] if len(known) > 1 else sizes[index]
     if sizes[index] / _VANISHING > usual:
-        value = f"a value of size {sizes[index]:.3g} in the series at index {index}"
-        hides = f"next to which series of the usual size {usual:.3g} vanish"
-        raise ValueError(f"X holds {value}, {hides}; impute it or drop that series.")
+        value = f"X holds a value of size {sizes[index]:.3g} in the"
+        hides = f", next to which series of the usual size {usual:.3g} vanish"
+        raise SeriesError(value, index, f"{hides}; impute it or drop that series.")
 
 
 def _holds_series(X: object) -> TypeGuard[Sequence[ArrayLike]]:
@@ -171,9 +158,9 @@ def _holds_series(X: object) -> TypeGuard[Sequence[ArrayLike]]:
         try:
             shapes.add(np.shape(one))
         except ValueError:
-            ragged = f"X holds channels of unequal length in the series at index {index}"
-            cure = "pass every series as one array (n_channels, n_steps)"
-            raise ValueError(f"{ragged}; {cure}.") from None
+            ragged = "X holds channels of unequal length in the"
+            cure = "; pass every series as one array (n_channels, n_steps)."
+            raise SeriesError(ragged, index, cure) from None
     ndims = {len(shape) for shape in shapes}
     return ndims == {2} or (ndims == {1} and len(shapes) > 1)
 
@@ -194,11 +181,12 @@ def _read_list(
             ensure_all_finite=False,
             estimator=estimator,
         )
-        check.require(one.shape[1], f"X holds an empty series at index {index}.")
+        if not one.shape[1]:
+            raise SeriesError("X holds an empty", index)
         found.append(one)
     test = np.isinf if gaps else lambda one: ~np.isfinite(one)
     wrong = np.array([test(one).any() for one in found])
-    _check_finite(estimator, wrong, "infinity" if gaps else "NaN or infinity")
+    _check_finite(wrong, "infinity" if gaps else "NaN or infinity")
     channels, lengths = ({one.shape[axis] for one in found} for axis in (0, 1))
     got = f"{min(channels)} to {max(channels)}"
     wanted = "X must hold series with the same number of channels"
@@ -541,7 +529,7 @@ def _complete(one: np.ndarray, index: int) -> np.ndarray:
         return one
     steps = np.flatnonzero(known.any(axis=0))
     if len(steps) == 0:
-        raise ValueError(f"X holds no value at all in the series at index {index}.")
+        raise SeriesError("X holds no value at all in the", index)
     one, known = one[:, steps[0] : steps[-1] + 1].copy(), known[:, steps[0] : steps[-1] + 1]
     time = np.arange(one.shape[1])
     for channel, there in zip(one, known, strict=True):
@@ -604,11 +592,11 @@ def _checked(X: object, first: int) -> np.ndarray:
         host = host.astype(np.float64)
     if np.isinf(host).any():
         case = first + int(np.argwhere(np.isinf(host))[0][0])
-        raise ValueError(f"Input X contains infinity, in the series at index {case}.")
+        raise SeriesError("Input X contains infinity, in the", case)
     empty = np.isnan(host).all(axis=(1, 2))
     if empty.any():
         case = first + int(np.argmax(empty))
-        raise ValueError(f"X holds no value at all in the series at index {case}.")
+        raise SeriesError("X holds no value at all in the", case)
     return host
 
 

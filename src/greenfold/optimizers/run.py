@@ -214,4 +214,7 @@ def _solve_task(
         return solve_sequences(system, task, chosen, u=u, rng=generator)
     if u is not None:
         return regress_given(system, task, u)
+    single = isinstance(chosen, Ascent) and chosen.n_starts == 1
+    idle = f"be left out, because {chosen!r} starts from the linear optimum alone"
+    check.must(rng is None or not single, "rng", idle, repr(rng))
     return chosen.regress(system, task, generator)

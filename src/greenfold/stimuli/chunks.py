@@ -6,7 +6,6 @@ Series in memory are one chunk. `moments_of_classes` reduces them to class momen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import reduce, wraps
@@ -28,12 +27,11 @@ from .._base.arrays import (
     on_device,
     to_host,
 )
+from .._base.messages import SeriesError
 from ..math.covariances import ClassMoments
 
 #: Memory for the series of one chunk of a file, in float64.
 _CHUNK_BYTES = 2**24
-#: Part of an estimator's error message that names the invalid series.
-_INDEX = re.compile(r"(series at index )(\d+)")
 #: Number of parts that one dask task merges.
 _FAN = 8
 #: Memory, besides the series, for reducing a chunk to its moments.
@@ -459,9 +457,8 @@ def _counted_from(first: int) -> Generator[None]:
     """Add ``first`` to the index of the series in an error message."""
     try:
         yield
-    except ValueError as error:
-        said = _INDEX.sub(lambda found: f"{found[1]}{first + int(found[2])}", str(error))
-        raise type(error)(said) from None
+    except SeriesError as error:
+        raise error.counted_from(first) from None
 
 
 def _lazily(estimator: object, method: Callable[..., Any], X: Any) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
+from ..dynamics.dynamics import Dynamics
 from ..systems import System
 from .base import match_steps
 from .regression import RegressionTask
@@ -166,8 +167,15 @@ class SequenceTask(Shown):
         return SequenceTask(**{**self.__dict__, **arrays})
 
     def match(self, system: System) -> None:
-        """Raise an error if the system was made for segments of another length."""
+        """Raise an error if the system has another length, or a readout of its own."""
         match_steps("task", self.n_steps, system, "segments of ")
+        if isinstance(system, Dynamics):
+            own = not np.array_equal(
+                system.readout, np.eye(1, self.n_steps, self.n_steps - 1)[0]
+            )
+            check.without_effect(
+                own, "readout", "for a SequenceTask, which reads every step"
+            )
 
     def windows(self) -> RegressionTask:
         """Return the same data as a `RegressionTask`, to solve a linear network.
