@@ -32,6 +32,8 @@ IDLE = [
     ("score", "m.gfm", "beats.npz", "--part", "train"),
     ("predict", "m.gfm", "beats.npz", "--seed", "1"),
     ("score", "m.gfm", "beats.npz", "--seed", "1"),
+    # With two classes, the accuracy under noise has a closed form.
+    ("score", "m.gfm", "beats.npz", "--noise", "0.1", "--seed", "1"),
     # A network from a file has its own size and spread.
     ("fit", "beats.npz", "--weights", "w.npy", "--neurons", "9"),
     ("fit", "beats.npz", "--weights", "w.npy", "--g", "0.5"),
@@ -143,7 +145,7 @@ def test_an_option_without_effect_is_refused(files, arguments):
     [
         (("fit", "beats.npz", *SMALL), ("--order", "1", "--alpha", "0.01")),
         (("fit", "beats.npz", *SMALL), ("--certify",)),
-        (("score", "m.gfm", "beats.npz"), ("--noise", "0.1", "--seed", "1")),
+        (("score", "m.gfm", "beats.npz"), ("--noise", "0.1")),
         (("score", "m.gfm", "synthetic-heartbeats"), ("--part", "train")),
         (("fit", "table.csv", *SMALL), ("--label-column", "0")),
     ],
@@ -154,3 +156,12 @@ def test_the_same_option_is_accepted_where_it_has_one(files, command, option):
         assert "--part" not in invoke(*command, *option, code=1).stderr
     else:
         invoke(*command, *option)
+
+
+def test_the_seed_draws_noise_for_three_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{i % 3}," + ",".join(map(str, rng.normal(i % 3, 1, 5))) for i in range(60)]
+    (tmp_path / "three.csv").write_text("\n".join(lines) + "\n")
+    invoke("fit", "three.csv", "--label-column", "0", "--model", "three.gfm", *SMALL)
+    score = "score", "three.gfm", "three.csv", "--noise", "1", "--json", "--seed"
+    assert len({invoke(*score, seed).stdout for seed in ("1", "2")}) == 2

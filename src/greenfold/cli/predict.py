@@ -112,7 +112,9 @@ def predict(
 def _refuse_seed(data: str) -> None:
     if data != options.SYNTHETIC:
         options.invocation.refuse(
-            "is for the built-in series and for noise; leave it out", "seed"
+            "is for the built-in series, and for noise with more than two classes; leave "
+            "it out",
+            "seed",
         )
 
 
@@ -171,7 +173,7 @@ def score(
     classifier, load_series = load_classifier(model)
     if not isinstance(classifier, ReservoirClassifier):
         options.invocation.refuse("needs a model with a readout at one time", "noise")
-    if not noise:
+    if not noise or len(classifier.classes_) == 2:
         _refuse_seed(data)
     X, y = load_series(data, reading, y=reading.y, part=part, seed=seed)
     known = np.array([label is not None for label in y.tolist()])
