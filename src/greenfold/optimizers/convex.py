@@ -33,6 +33,7 @@ from ..systems import System
 from . import normal
 from .alternating import alternate
 from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
+from .directions import Directions
 from .linear import Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
@@ -41,6 +42,9 @@ from .result import Projections, RegressionProjections, proven, relative_gap
 #: Default limit of the number of nodes of the tree; limit of nodes times products per
 #: Newton step; and mean number of Newton steps per node after which the search stops.
 _NODES, _TREE_PRODUCTS, _STEPS = 200, 1e9, 30
+#: Limits of the number of cells of `Directions` and of their products, and the number up to
+#: which the gap is narrowed further than the tolerance.
+_CELLS, _CELL_PRODUCTS, _QUICK_CELLS = 100_000, 2e9, 1000
 #: Share of the angle of the relaxed w wᵀ at which a node is cut, and number of starts per
 #: node to ascend from, because a better pair may lie in a node that is closed.
 _EDGE, _STARTS = 0.6, 6
@@ -166,7 +170,7 @@ class Search:
         ascent_tol: float = _ASCENT_TOL,
     ) -> None:
         self.problem, self.tol, self.ascent_tol = problem, gap, ascent_tol
-        self.max_nodes, self.n_nodes = max_nodes, 0
+        self.max_nodes, self.n_nodes, self.n_cells = max_nodes, 0, 0
         self.relaxation = Relaxation([problem])
         #: Largest bound over the leaves of the tree.
         self.branched = np.inf
@@ -236,7 +240,9 @@ class Search:
             nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
             closed = self.certify() or self._certify_at(nothing) or self._follow_atoms()
             closed = closed or self._certify_at(self._unlimited())
-            if closed or self._lower() or self._start_again() or self._branch():
+            closed = closed or self._lower() or self._start_again()
+            closed = closed or self._enumerate(2) or self._branch()
+            if closed or self._enumerate(3):
                 status = "certified"
                 self._polish()
             elif self.is_rounded:
@@ -334,6 +340,28 @@ class Search:
         if relative_gap(self.bound, self.value) > wanted:
             for start in self.relaxation.starts():
                 self.explore(start)
+
+    def _enumerate(self, most: int) -> bool:
+        """Compare all directions of a projection of at most so many values.
+
+        The sphere of three values takes many cells, so the tree comes before it.
+        """
+        if self.n_cells or self.max_nodes == 0:
+            return False
+        directions = Directions.of(self.problem, most)
+        if directions is None:
+            return False
+        limit = self.max_nodes or int(min(_CELLS, _CELL_PRODUCTS / directions.cost))
+        shape = self.problem.system.n_inputs, self.problem.stimuli.n_channels
+        wanted = self.relaxation.closer(self.tol)
+        for found in directions.search(self.value, wanted, limit):
+            if found.value > self.value:
+                u = found.y if directions.of_readout else found.x
+                self.explore(u.reshape(shape))
+            self.branched, self.n_cells = min(self.branched, found.bound), found.n_cells
+            if self.is_closed and found.n_cells > _QUICK_CELLS:
+                break
+        return self.is_closed
 
     def _branch(self) -> bool:
         """Cut the node with the largest bound into sectors until all bounds are closed."""
