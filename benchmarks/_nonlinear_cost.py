@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from greenfold import Gain, Reservoir, SampleStimuli, unfold
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ._measure import MIB, Row, alternating_seconds, in_fresh_process
 from ._nonlinear_problems import ALPHA, DURATION, ETA, TAU, G, reservoir, solve

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from greenfold import Ascent, Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.stimuli.design import StateMoments
+from greenfold.stimuli.state_moments import StateMoments
 
 from ._measure import MIB, Report, Row
 

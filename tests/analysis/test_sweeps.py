@@ -119,7 +119,7 @@ def test_same_seed_same_curve():
 @pytest.mark.parametrize("u", [None, np.ones(6)])
 def test_interrupt_is_passed_on(u, monkeypatch):
     """A curve with a point that was cut short would look like any other."""
-    from greenfold.optimizers.method import NonlinearProblem
+    from greenfold.optimizers.nonlinear import NonlinearProblem
 
     unfolding, stimuli = weak()
     interrupt(monkeypatch, NonlinearProblem, "_solve", 1)

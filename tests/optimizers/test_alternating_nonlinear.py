@@ -5,12 +5,9 @@ import pytest
 
 from greenfold import Alternating, Ascent, SampleStimuli, optimize
 from greenfold.math.margins import gaussian_soft_margin
-from greenfold.optimizers.alternating import (
-    FixedReadout,
-    QuadraticInput,
-    solve_lagrange,
-)
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.alternating import solve_lagrange
+from greenfold.optimizers.input_polynomial import FixedReadout, QuadraticInput
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import unit
 from ..stimuli.nonlinear_cases import setting as strong_setting

@@ -16,7 +16,7 @@ from greenfold import (
 )
 from greenfold.optimizers.convex import Search
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 from greenfold.validity import check_by_simulation
 
 from ..conftest import small

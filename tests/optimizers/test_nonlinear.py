@@ -5,7 +5,7 @@ import pytest
 
 from greenfold import Ascent, SampleStimuli, optimize
 from greenfold.math.margins import gaussian_soft_margin
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import slope, unit
 from ..stimuli.nonlinear_cases import READOUTS

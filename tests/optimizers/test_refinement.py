@@ -16,7 +16,7 @@ from greenfold import (
 )
 from greenfold._base import progress as _progress
 from greenfold.optimizers.linear import ascend
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import small
 

@@ -16,9 +16,9 @@ from greenfold import (
     optimize,
 )
 from greenfold.optimizers import method as runs
-from greenfold.optimizers.alternating import FixedReadout
+from greenfold.optimizers.input_polynomial import FixedReadout
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import interrupt
 from .nonlinear_cases import ETA, judged, kappa_of, setting

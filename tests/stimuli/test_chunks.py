@@ -18,7 +18,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.stimuli import chunks as sliced
-from greenfold.stimuli.design import Design, StateMoments
+from greenfold.stimuli.state_moments import Design, StateMoments
 
 from ..chunked import from_array
 from ..conftest import small, unit

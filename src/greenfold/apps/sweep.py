@@ -28,7 +28,7 @@ from .. import __version__
 from .._base.arrays import on_device
 from .._base.checks import device_name, must, needs, require
 from .._base.files import plain, write_csv, write_figure, write_json
-from ..datasets import DataError, MissingValueError, archive, read_series
+from ..datasets import DataError, MissingValueError, downloads, read_series
 from ..datasets.parsed import SeriesArrays
 from . import runner
 from .runner import SEAL, Job, Summary, Workers
@@ -222,8 +222,8 @@ def find_datasets(
         path, names = Path(item).expanduser(), [str(item)]
         if path.is_dir():
             folder = path.resolve()
-            is_one = archive.find_split(folder, folder.name, "train")
-            own = {folder.name: folder} if is_one else archive.datasets_below(folder)
+            is_one = downloads.find_split(folder, folder.name, "train")
+            own = {folder.name: folder} if is_one else downloads.datasets_below(folder)
             how = "each is a folder <Name> with the files <Name>_TRAIN and <Name>_TEST."
             none = f"The folder {str(folder)!r} holds no data sets: {how}"
             require(own, none, FileNotFoundError)
@@ -236,13 +236,13 @@ def find_datasets(
             if name in found:
                 continue
             try:
-                found[name] = archive.dataset_path(name, data_dir)
+                found[name] = downloads.dataset_path(name, data_dir)
             except FileNotFoundError:
                 if not download:
                     raise
-                found[name] = archive.download_dataset(name, data_dir=data_dir)
+                found[name] = downloads.download_dataset(name, data_dir=data_dir)
     if not items:
-        found = archive.list_datasets(data_dir)
+        found = downloads.list_datasets(data_dir)
         how = "name some, or put them into the directory that GREENFOLD_DATA names."
         require(found, f"There are no data sets to sweep over: {how}", FileNotFoundError)
     return [_describe(name, folder) for name, folder in found.items()]
@@ -251,7 +251,7 @@ def find_datasets(
 def _files(name: str, folder: Path) -> list[Path]:
     found = []
     for split in ("train", "test"):
-        path = archive.find_split(folder, name, split)
+        path = downloads.find_split(folder, name, split)
         how = f"put {name}_{split.upper()} there, or leave the set out."
         none = f"The data set {name!r} in {folder} has no {split} split: {how}"
         require(path, none, FileNotFoundError)
@@ -270,7 +270,7 @@ def read_dataset(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     """Return training and test series, with labels as text and padding cut off."""
     place = Path(folder)
     if not place.is_dir():  # another machine may keep the data elsewhere
-        place = archive.dataset_path(name)
+        place = downloads.dataset_path(name)
     what = f"The files of {name!r} in {place}"
     why = "they differ between the machines or have changed since."
     wrong = f"{what} are not those that the sweep was planned with: {why}"
@@ -528,7 +528,7 @@ def sweep(
         require(labels.count(label) == 1, wrong)
     for spec in specs:
         spec.make(0)
-    archive.data_directory(data_dir)  # raise if it is wrong, instead of downloading
+    downloads.data_directory(data_dir)  # raise if it is wrong, instead of downloading
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
     wanted = "be a positive number, or a list of numbers from 0 on"
     must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
@@ -802,7 +802,7 @@ def _published_accuracies(
 
 def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
     """Return the published table of these resamples by lower-case estimator, or {}."""
-    name, root = _TABLES.get(tuple(resamples)), archive.data_directory(data_dir)
+    name, root = _TABLES.get(tuple(resamples)), downloads.data_directory(data_dir)
     if name is None or root is None or not (path := root / "reference" / name).is_file():
         return {}
     with open(path, newline="", encoding="utf-8") as stream:

@@ -16,7 +16,7 @@ NAME = arg(
 @command("greenfold data list --json")
 def list_(data_dir: Path | None = DATA_DIR) -> Answer:
     """List the data sets on this machine."""
-    from ..datasets.archive import list_datasets
+    from ..datasets.downloads import list_datasets
 
     found = list_datasets(data_dir)
 
@@ -33,7 +33,7 @@ def list_(data_dir: Path | None = DATA_DIR) -> Answer:
 @command("greenfold data path ECG5000")
 def path(name: str = NAME, data_dir: Path | None = DATA_DIR) -> Answer:
     """Print the folder of a data set on this machine."""
-    from ..datasets.archive import dataset_path
+    from ..datasets.downloads import dataset_path
 
     options.refuse_if(name == SYNTHETIC, f"{SYNTHETIC} is built in and has no folder")
     return _folder(name, dataset_path(name, data_dir))
@@ -42,7 +42,7 @@ def path(name: str = NAME, data_dir: Path | None = DATA_DIR) -> Answer:
 @command("greenfold data fetch ECG5000")
 def fetch(name: str = NAME, data_dir: Path | None = DATA_DIR) -> Answer:
     """Download a data set from the public archive into the cache."""
-    from ..datasets.archive import download_dataset
+    from ..datasets.downloads import download_dataset
 
     return _folder(name, download_dataset(name, data_dir=data_dir))
 

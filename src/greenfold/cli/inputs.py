@@ -18,9 +18,9 @@ from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
 from ..datasets import DataError, OpenedSeries
 from ..datasets import files as formats
-from ..datasets.archive import load_dataset
 from ..datasets.arrays import load_array, load_arrays
 from ..datasets.connectome import Connectome, is_edge_list, read_connectome
+from ..datasets.downloads import load_dataset
 from ..datasets.files import read_bytes, suffix_of
 from ..datasets.parsed import Labels, Missing, canonical_labels, lines_of, naming, reason
 from ..datasets.text import TableHints

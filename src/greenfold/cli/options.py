@@ -352,7 +352,7 @@ _SEEDS = Reader.of(
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Return names of data sets on this machine, or nothing if listing them fails."""
-    from ..datasets.archive import list_datasets
+    from ..datasets.downloads import list_datasets
 
     try:
         return [name for name in list_datasets() if name.startswith(incomplete)]

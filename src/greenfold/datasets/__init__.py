@@ -1,6 +1,8 @@
 """Data sets: readers of common formats, the public archives and synthetic series."""
 
-from .archive import (
+from .arrays import OpenedSeries, write_npz
+from .connectome import Connectome, read_connectome
+from .downloads import (
     BinarySplit,
     dataset_path,
     download_dataset,
@@ -8,8 +10,6 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-from .arrays import OpenedSeries, write_npz
-from .connectome import Connectome, read_connectome
 from .files import open_series, read_series
 from .parsed import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled

@@ -3,7 +3,8 @@
 from .alternating import Alternating
 from .ascent import Ascent
 from .convex import Convex, Exact
-from .method import Method, RandomDraws, Run
+from .method import Method, Run
+from .random_draws import RandomDraws
 from .result import Projections, RegressionProjections
 from .run import optimize
 

@@ -25,7 +25,8 @@ from ..systems import System
 from ..unfolding.unfolding import Unfolding
 from .convex import Search
 from .linear import Candidate, ascend
-from .method import Method, NonlinearProblem, Run, collect
+from .method import Method, Run, collect
+from .nonlinear import NonlinearProblem
 from .regression import ascend_regression
 from .result import Projections, RegressionProjections
 

@@ -1,8 +1,8 @@
 """What a method of `optimize` is, and the problem that it gets.
 
 A method is a small frozen dataclass: its fields are its settings, and `Method.solve` turns
-a `Run`, one checked call of `optimize`, into `Projections`. `RandomDraws` is the shortest.
-To add a method, derive a class from `Method` in a file of its own.
+a `Run`, one checked call of `optimize`, into `Projections`. `random_draws` is
+the shortest. To add a method, derive a class from `Method` in a file of its own.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._base import checks as check
-from .._base.progress import tell
 from ..devices.device import Device
 from ..dynamics.dynamics import Dynamics
-from ..math.margins import SoftMargin, gaussian_soft_margin
-from ..math.sphere import maximize_on_sphere
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import System
@@ -30,58 +27,11 @@ from ..unfolding.unfolding import Unfolding
 from ..validity import ExpansionWarning, assess
 from .bits import with_few_bits
 from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
+from .nonlinear import NonlinearProblem
 from .result import Projections, RegressionProjections, proven
 
 #: Number of random input projections, if a method does not say otherwise.
 N_DRAWN = 10
-
-
-@dataclass(frozen=True, eq=False)
-class NonlinearProblem:
-    """The soft margin of a non-linear system as a function of both projections.
-
-    ``rough`` is the number of series of a rough problem; ``single`` selects single
-    precision for it.
-    """
-
-    system: System
-    stimuli: Stimuli
-    eta: float
-    rough: int | None = None
-    single: bool = False
-
-    @cached_property
-    def moments_at(self):
-        """The function that returns M(u) and Σ(u); see `Stimuli.moment_map`."""
-        if self.rough is not None:
-            return self.stimuli.rough_map(self.system, self.rough, single=self.single)
-        return self.stimuli.moment_map(self.system)
-
-    def settle(self, u: np.ndarray) -> bool:
-        """Return whether the sub-steps, if any, are accurate at u; if not, change them."""
-        settle = getattr(self.moments_at, "settle", None)
-        return True if settle is None else settle(u)
-
-    def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Return the best v for u, and κ (paper, equation 18, `soft-margin-gradient-v`)."""
-        v, margin, _ = self._solve(u)
-        return v, margin
-
-    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Return the optimal v, κ, and ∂κ/∂u at that v."""
-        v, margin, moments = self._solve(u)
-        tell(f"κ {margin.value:.5g}")
-        return v, margin, moments.pull(v, self.eta)
-
-    def _solve(self, u: np.ndarray):
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            moments = self.moments_at(u)
-        finite = np.isfinite(moments.M).all() and np.isfinite(moments.Sigma).all()
-        problem = "the moments of the states exceed the range of floats"
-        advice = "lower the non-linearity of the gain, or scale the stimuli down"
-        check.require(finite, f"{problem}; {advice}.", OverflowError)
-        v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
-        return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
 
 
 class Method(ABC):
@@ -292,24 +242,3 @@ def collect(
     if refused is not None and not found:
         raise refused
     return found
-
-
-@dataclass(frozen=True)
-class RandomDraws(Method, name="random"):
-    """The best of random input projections, each with its optimal readout.
-
-    Parameters
-    ----------
-    n : int
-        Number of random projections.
-    """
-
-    n: int = N_DRAWN
-
-    def __post_init__(self) -> None:
-        check.count(self.n, "n")
-
-    def solve(self, run: Run) -> Projections:
-        """Return the best pair."""
-        found = collect(run.starts(self.n), run.solve_readout)
-        return run.finish(found, self.name, n_iter=1, keep_u=True)

@@ -15,7 +15,7 @@ from .._base.printing import Shown
 from ..math.covariances import Symmetric
 from ..math.margins import SoftMargin
 from ..systems import LinearSystem, System
-from .design import Design, Moments
+from .state_moments import Design, Moments
 
 #: "balanced", or one weight per label.
 ClassWeight: TypeAlias = str | dict[Any, float] | None

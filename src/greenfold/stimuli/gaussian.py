@@ -17,7 +17,7 @@ from .._base import checks as check
 from ..math.margins import SoftMargin
 from ..systems import System
 from .base import Stimuli
-from .design import Design, Moments
+from .state_moments import Design, Moments
 
 #: Largest number of points of a design.
 _MAX_POINTS = 6000

@@ -17,7 +17,7 @@ from ..math.margins import SoftMargin
 from ..systems import LinearSystem, System
 from .base import ClassWeight, Stimuli, class_share, label_array, two_classes
 from .chunks import Chunks, Client, DaskChunks, chunks_of, host_labels, moments_of_classes
-from .design import Design, Moments, WeightedSeries
+from .state_moments import Design, Moments, WeightedSeries
 
 
 class Normalization(TypedDict, total=False):

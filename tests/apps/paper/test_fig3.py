@@ -14,7 +14,7 @@ import pytest
 from greenfold import Ascent, Convex, Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.apps.paper import fig3
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.method import NonlinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ...conftest import unit
 from .conftest import OF_A_BOUND, assert_as_recorded, compute, record, some_of

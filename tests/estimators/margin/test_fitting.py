@@ -63,7 +63,7 @@ def test_unit_of_the_series_does_not_matter(beats):
 def test_interrupt_leaves_no_half_fitted_classifier(order, certify, beats, monkeypatch):
     """Ctrl-C ends `fit`, and with it the cross-validation that called it."""
     from greenfold.optimizers.linear import LinearProblem
-    from greenfold.optimizers.method import NonlinearProblem
+    from greenfold.optimizers.nonlinear import NonlinearProblem
 
     owner = NonlinearProblem if order else LinearProblem
     calls = interrupt(monkeypatch, owner, "evaluate", 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import Ascent, Dynamics, Gain, SampleStimuli, optimize, unfold
-from greenfold.stimuli.design import StateMoments
+from greenfold.stimuli.state_moments import StateMoments
 
 from ...chunked import from_array
 from ...clusters import Cluster

@@ -24,7 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import greenfold as gf
 
-from ...datasets.archive import BinarySplit
+from ...datasets.downloads import BinarySplit
 from ...math.margins import gaussian_soft_margin, state_moments
 from ...math.sphere import maximize_on_sphere
 from ...optimizers.linear import LinearProblem

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import Unfolding, optimize, simulate
-from ...datasets.archive import BinarySplit
+from ...datasets.downloads import BinarySplit
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import figures as look
 from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts, chunks

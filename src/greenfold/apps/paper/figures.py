@@ -30,7 +30,7 @@ from ..._base.checks import must
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets import DataError
-from ...datasets.archive import BinarySplit, ecg5000_paper
+from ...datasets.downloads import BinarySplit, ecg5000_paper
 from ...math.sphere import SphereMaximum, maximize_on_sphere
 from ...stimuli.base import Stimuli
 from ...validity import ExpansionWarning

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import Unfolding, optimize
-from ...datasets.archive import BinarySplit
+from ...datasets.downloads import BinarySplit
 from ...math.margins import gaussian_soft_margin
 from . import figures as look
 from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import Unfolding, optimize
-from ...datasets.archive import BinarySplit, load_dataset
+from ...datasets.downloads import BinarySplit, load_dataset
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import figures as look
 from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts

@@ -39,16 +39,16 @@ def test_samples_have_the_moments_of_their_states(
 
 
 def test_products_beyond_the_memory_bound_are_not_kept(rng, monkeypatch):
-    from greenfold.stimuli import design
+    from greenfold.stimuli import state_moments
 
     unfolding, stimuli = setting()
     samples = SampleStimuli(*stimuli.sample(200, rng=0))
     u, v = unit(rng, 8, 1), unit(rng, 8)
     kept = samples.moment_map(unfolding)(u)
-    monkeypatch.setattr(design, "_PRODUCT_BYTES", 1)
+    monkeypatch.setattr(state_moments, "_PRODUCT_BYTES", 1)
     fresh = samples.moment_map(unfolding)(u)
-    assert isinstance(kept, design.StateMoments)
-    assert isinstance(fresh, design.StateMoments)
+    assert isinstance(kept, state_moments.StateMoments)
+    assert isinstance(fresh, state_moments.StateMoments)
     assert kept._series.designs[0]._kept
     assert not fresh._series.designs[0]._kept
     assert fresh.Sigma == pytest.approx(kept.Sigma, abs=1e-12)

@@ -21,7 +21,7 @@ from greenfold.datasets import (
     load_dataset,
     write_npz,
 )
-from greenfold.datasets import archive as download
+from greenfold.datasets import downloads as download
 
 
 @pytest.mark.parametrize("archive", [".", "ucr"])
