@@ -55,14 +55,11 @@ def test_the_largest_series_are_looked_at(library, rng):
     assert (np.diff(chosen) > 0).all()
 
 
-def test_too_many_sub_steps_are_refused_in_one_sentence(monkeypatch):
-    from greenfold.dynamics import dynamics as control
-
-    monkeypatch.setattr(control, "_MAX_SUBSTEPS", 4)
+def test_too_many_sub_steps_are_refused_in_one_sentence():
     case = problem("biased tanh", dt_over_tau=4.0, n_steps=3).scaled(2.0)
-    message = r"^`tol` = 1e-08 needs more than 4 sub-steps .*; shorten `dt`.*\.$"
+    message = r"^`tol` = 1e-12 needs more than 256 sub-steps .*; shorten `dt`.*\.$"
     with pytest.raises(ValueError, match=message):
-        plan_substeps(case.make, case.X, case.u, 1e-8)
+        plan_substeps(case.make, case.X, case.u, 1e-12)
 
 
 def test_a_step_in_which_the_network_settles_is_right_too():
