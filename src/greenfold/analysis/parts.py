@@ -121,7 +121,7 @@ def margin_parts(
     --------
     >>> from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
     >>> from greenfold.analysis import margin_parts
-    >>> reservoir = Reservoir.random(20, gain=Gain.quadratic(0.05), rng=0)
+    >>> reservoir = Reservoir.random(20, gain=Gain.quadratic(0.01), rng=0)
     >>> unfolding = unfold(reservoir, n_steps=5, dt=1.0, order=1)
     >>> stimuli = GaussianStimuli.random(5, strength=0.1, rng=1)
     >>> best = optimize(unfolding, stimuli, rng=2)

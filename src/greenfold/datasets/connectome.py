@@ -157,7 +157,7 @@ def read_connectome(
     >>> import pathlib, tempfile
     >>> from greenfold import Reservoir
     >>> from greenfold.datasets import read_connectome
-    >>> text = "pre,post,count\\nA,B,3\\nB,C,1\\nC,A,2\\nA,B,2\\n"
+    >>> text = "pre,post,count\nA,B,3\nB,C,1\nC,A,2\nA,B,2\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "edges.csv")
     ...     _ = path.write_text(text)

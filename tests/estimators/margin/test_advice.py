@@ -106,7 +106,7 @@ def printed(eta: float, scores: EtaChoice | None) -> str:
     """η as the command prints it."""
     network = SimpleNamespace(n_neurons=5)
     fitted = SimpleNamespace(classes_=[0, 1], n_features_in_=4, reservoir_=network)
-    vars(fitted).update(eta_=eta, eta_scores_=scores)
+    vars(fitted).update(eta_=eta, eta_scores_=scores, unfolding_=None)
     task = SimpleNamespace(name="beats", y=[0, 1], judged=("", "", "test"))
     row = SimpleNamespace(classifier=fitted, order=0, noise=0.0, bound=np.nan)
     vars(row).update(network_and_order="", projection="", soft_margin=1.0, accuracy=1.0)

@@ -92,9 +92,10 @@ class Row:
 def parts_of(task: Split, row: Row) -> MarginParts | None:
     """Return what κ of the first comparison is made of; None without a quadratic kernel."""
     fitted = row.classifier
-    system, head, first = fitted.unfolding_, fitted.heads_[0], fitted.compared_[0]
+    system = fitted.unfolding_
     if not isinstance(system, Unfolding) or system.degree != 2:
         return None
+    head, first = fitted.heads_[0], fitted.compared_[0]
     series = read_aligned(fitted, task.X, fitting=False)
     codes = np.searchsorted(fitted.classes_, np.asarray(task.y))
     weights = class_weights(fitted, np.bincount(codes, minlength=len(fitted.classes_)))
