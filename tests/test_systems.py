@@ -13,6 +13,7 @@ from greenfold import (
     Ascent,
     Gain,
     GaussianStimuli,
+    MeasuredResponse,
     RandomDraws,
     Reservoir,
     SampleStimuli,
@@ -21,7 +22,9 @@ from greenfold import (
     unfold,
 )
 from greenfold.analysis import choose_eta, margin_over_angle
+from greenfold.devices.device import Restricted
 from greenfold.systems import LinearSystem, MatrixSum, System
+from greenfold.unfolding import ModalSystem
 
 from .conftest import slope, small, unit
 
@@ -129,6 +132,39 @@ def test_a_measured_response_has_the_optimum_of_its_network(n_channels):
     assert theirs.soft_margin == pytest.approx(ours.soft_margin, rel=1e-10)
     assert theirs.upper_bound == pytest.approx(ours.upper_bound, rel=1e-10)
     assert theirs.status == "certified"
+
+
+def whole_network(n_channels):
+    readout = np.array([0.0, 0.3, -0.2, 0.0, 1.0]) if n_channels > 1 else 2.3
+    return unfold(small(n=8), n_steps=5, dt=0.5).with_readout(readout)
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        lambda c: whole_network(c).maps,
+        lambda c: MeasuredResponse(whole_network(c).greens1()),
+        lambda c: ModalSystem.ring(9, n_steps=5, dt=0.5),
+        lambda c: Restricted(whole_network(c), np.array([5, 1, 2]), np.arange(4)).maps,
+    ],
+    ids=["network", "response", "modes", "part"],
+)
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_many_projections_at_once(system, n_channels, rng):
+    """A block of projections gives what each gives alone; tolerance: rounding."""
+    maps = system(n_channels)
+    u, v = rng.standard_normal((maps.n_inputs, 3)), rng.standard_normal((maps.n_outputs, 2))
+    each = np.stack([maps.input_response(u[:, [k]]) for k in range(3)], axis=-1)
+    expected = np.einsum("nok,or->nrk", each, v)
+    np.testing.assert_allclose(maps.reduced(v, u), expected, atol=1e-13)
+    np.testing.assert_allclose(maps.reduced(v, u[:, :1]), expected[:, :, :1], atol=1e-13)
+    total = maps.response_sum(rng.standard_normal((n_channels, 5)))
+    alone = np.stack([total.pull(one) for one in v.T], axis=-1)
+    assert alone.shape == (maps.n_inputs, n_channels, 2)
+    np.testing.assert_allclose(total.pull(v), alone, atol=1e-13)
+    driven = rng.standard_normal((maps.n_inputs, n_channels, 2))
+    both = np.einsum("or,or->r", v, total.drive(driven))
+    np.testing.assert_allclose(both, np.einsum("icr,icr->r", alone, driven), atol=1e-12)
 
 
 def test_what_is_no_system_is_refused():

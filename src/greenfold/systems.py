@@ -24,7 +24,8 @@ class ResponseSum(Protocol):
 
     ``matrix()`` returns G(d) as (n_outputs, n_channels · n_inputs), or None if it is too
     large to form. ``drive(u)`` returns states (n_outputs, n_vectors) for u (n_inputs,
-    n_channels, n_vectors). ``pull(v)`` returns G(d)ᵀ v as (n_inputs, n_channels).
+    n_channels, n_vectors). ``pull(v)`` returns G(d)ᵀ v as (n_inputs, n_channels); a matrix
+    v (n_outputs, n_vectors) adds an axis.
     """
 
     def matrix(self) -> np.ndarray | None: ...
@@ -47,8 +48,8 @@ class MatrixSum:
         return np.tensordot(self._matrix, u, axes=((1, 2), (1, 0)))
 
     def pull(self, v: np.ndarray) -> np.ndarray:
-        """Return G(d)ᵀ v."""
-        return np.tensordot(v, self._matrix, axes=1).T
+        """Return G(d)ᵀ v for one v or several."""
+        return np.tensordot(self._matrix, v, axes=(0, 0)).swapaxes(0, 1)
 
 
 class NormalModes(Protocol):
@@ -115,6 +116,17 @@ class LinearSystem(Sized):
     @abstractmethod
     def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
+
+    def reduced(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return vᵀ G_n u (n_steps, r, k) for v (n_outputs, r) and u (n_inputs, k)."""
+        made = np.empty((self.n_steps, v.shape[1], u.shape[1]))
+        if v.shape[1] < u.shape[1]:
+            for column, one in enumerate(v.T):
+                made[:, column] = self.readout_response(one) @ u
+        else:
+            for column in range(u.shape[1]):
+                made[:, :, column] = self.input_response(u[:, column : column + 1]) @ v
+        return made
 
     def modes(self) -> NormalModes | None:
         """Return the modes if the system is normal and knows them.

@@ -527,13 +527,15 @@ class Responses:
         return np.stack([one.drive(u) for one in self._sums])
 
     def pull(self, states: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_j factor_j G(d_j)ᵀ y_j of states y (n_signals, n_outputs), flat."""
+        """Return Σ_j factor_j G(d_j)ᵀ y_j of states y (n_signals, n_outputs, …), flat."""
         if self._matrices is not None:
-            pulled = np.stack([y @ m for m, y in zip(self._matrices, states, strict=True)])
+            pairs = zip(self._matrices, states, strict=True)
+            pulled = np.stack([m.T @ y for m, y in pairs])
         else:
             pairs = zip(self._sums, states, strict=True)
-            pulled = np.stack([one.pull(y).T.ravel() for one, y in pairs])
-        return pulled.sum(0) if factors is None else factors @ pulled
+            each = [one.pull(y).swapaxes(0, 1) for one, y in pairs]
+            pulled = np.stack(each).reshape(len(each), -1, *states.shape[2:])
+        return pulled.sum(0) if factors is None else np.tensordot(factors, pulled, axes=1)
 
     @property
     def is_large(self) -> bool:

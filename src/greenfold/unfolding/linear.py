@@ -353,13 +353,15 @@ class GreensSum:
         return state.T
 
     def pull(self, v: np.ndarray) -> np.ndarray:
-        """Return G(d)ᵀ v as (n_neurons, n_channels), by the backward recursion."""
+        """Return G(d)ᵀ v as (n_neurons, n_channels, …), by the backward recursion."""
         linear, plan = self._linear, self._linear.plan
         bars, n = linear.carry_back(v), plan.n_whole
         ends = bars[plan.n_sub - 1 : n * plan.n_sub : plan.n_sub]
-        total = linear.step[1] @ (self._d[:, :n] @ ends).T
+        pushed = np.tensordot(self._d[:, :n], ends, axes=1)  # (channel, neuron, …)
+        total = np.tensordot(linear.step[1], pushed, axes=(1, 1))
         if plan.tail is not None:
-            total += np.outer(linear.tail[1] @ bars[-1], self._d[:, n])
+            last = linear.tail[1] @ bars[-1]
+            total += last[:, None] * self._d[:, n].reshape(-1, *[1] * (v.ndim - 1))
         return total
 
 

@@ -232,6 +232,6 @@ class ModalSum:
         return self.system.vectors(np.einsum("cb,bcr->br", self.numbers, x))
 
     def pull(self, v: np.ndarray) -> np.ndarray:
-        """Return G(d)ᵀ v as (n_neurons, n_channels)."""
+        """Return G(d)ᵀ v as (n_neurons, n_channels, …) for one v or several."""
         y = self.system.coordinates(v)
-        return self.system.vectors((self.numbers.conj() * y).T)
+        return self.system.vectors(np.einsum("cb,b...->bc...", self.numbers.conj(), y))
