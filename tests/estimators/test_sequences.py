@@ -16,6 +16,7 @@ from greenfold import (
 )
 from greenfold.datasets import lorenz, narma
 from greenfold.estimators.sequences import DivergenceWarning, valid_steps
+from greenfold.estimators.sequences.choice import Pairs
 
 TRAIN = 1200
 
@@ -316,7 +317,7 @@ def test_the_readout_may_see_the_input():
 def test_washout_is_long_enough(filtered):
     """The loss that was solved for, once more with twice the washout."""
     model, x, y = filtered
-    pairs = model._in_units([x[:1000, None]], [y[:1000, None]])
+    pairs = model._in_units(Pairs.of([x[:1000, None]], [y[:1000, None]]))
     u = model.input_weights_
     scale = np.linalg.norm(u)
     values = []

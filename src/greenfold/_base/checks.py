@@ -148,9 +148,12 @@ def _read(value: object, name: str, convert: Callable[[Any], Array]) -> Any:
 
 
 def host_array(
-    value: object, name: str, *, ndim: tuple[int, ...] | None = None
+    value: object, name: str, *, ndim: tuple[int, ...] | None = None, nan: bool = False
 ) -> np.ndarray:
-    """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
+    """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host.
+
+    With ``nan``, it may hold NaN.
+    """
     dense = getattr(value, "toarray", lambda: value)()  # if it is a sparse matrix of SciPy
     array = _read(dense, name, lambda one: one if type(one) is np.ndarray else to_host(one))
     array = array.astype(np.float64)
@@ -158,8 +161,9 @@ def host_array(
         wanted = f"have {' or '.join(str(n) for n in ndim)} dimensions"
         must(False, name, wanted, f"shape {array.shape}")
     require(array.size, f"`{name}` is empty: it has shape {array.shape}.")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    wrong = np.isinf(array) if nan else ~np.isfinite(array)
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
         got = f"{array[where]} at index {where}, remove or impute such entries first"
         must(False, name, "be finite", got)
     return array

@@ -76,18 +76,29 @@ class RidgeSums:
         size = n_features + n_targets
         return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
-    def add(self, features: np.ndarray, targets: np.ndarray, sign: int = 1) -> Self:
-        """Add rows, or remove them with ``sign`` −1."""
+    def add(
+        self,
+        features: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray | None = None,
+        sign: int = 1,
+    ) -> Self:
+        """Add rows with weights (n_rows,), or remove them with ``sign`` −1."""
+        weights = np.ones(len(features)) if weights is None else weights
+        root = np.sqrt(weights)
         both = np.hstack([features, targets])
-        self.n += sign * len(both)
-        self.sums += sign * both.sum(0)
+        both *= root[:, None]
+        self.n += sign * float(weights.sum())
+        self.sums += sign * (root @ both)
         self.products += sign * (both.T @ both)
         return self
 
-    def without(self, features: np.ndarray, targets: np.ndarray) -> RidgeSums:
-        """Return the sums without some rows."""
+    def without(
+        self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None
+    ) -> RidgeSums:
+        """Return the sums without some rows, added with these weights."""
         other = RidgeSums(self.n_features, self.n, self.sums.copy(), self.products.copy())
-        return other.add(features, targets, -1)
+        return other.add(features, targets, weights, -1)
 
     def solve(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return V (n_ridges, n_features, n_targets) and the intercepts.
@@ -100,7 +111,12 @@ class RidgeSums:
         return V, mean[k:] - mean[:k] @ V
 
     def learn(
-        self, features: np.ndarray, targets: np.ndarray, ridge: float, forgetting: float
+        self,
+        features: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray,
+        ridge: float,
+        forgetting: float,
     ) -> np.ndarray:
         """Add rows one by one; return the prediction for each, made before it was added.
 
@@ -115,12 +131,12 @@ class RidgeSums:
             for index, row in enumerate(features[part], start):
                 row = np.append(row, 1.0)
                 made[index] = row @ theta
-                pulled = spread @ row
-                gain = pulled / (forgetting + row @ pulled)
+                pulled, weight = spread @ row, weights[index]
+                gain = weight * pulled / (forgetting + weight * (row @ pulled))
                 theta += gain[:, None] * (targets[index] - made[index])
                 spread -= np.outer(gain, pulled)
                 spread /= forgetting
-            self._discount(features[part], targets[part], forgetting)
+            self._discount(features[part], targets[part], weights[part], forgetting)
         return made
 
     def learnt(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
@@ -129,10 +145,14 @@ class RidgeSums:
         return theta[:-1], theta[-1]
 
     def _discount(
-        self, features: np.ndarray, targets: np.ndarray, forgetting: float
+        self,
+        features: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray,
+        forgetting: float,
     ) -> None:
         both = np.hstack([features, targets])
-        weights = forgetting ** np.arange(len(both))[::-1]
+        weights = weights * forgetting ** np.arange(len(both))[::-1]
         kept = forgetting ** len(both)
         self.n = kept * self.n + weights.sum()
         self.sums = kept * self.sums + weights @ both

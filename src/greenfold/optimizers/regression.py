@@ -141,24 +141,26 @@ class NonlinearRegression:
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the mean squared error of each target."""
-        Y = np.asarray(self.system.states(self._X, u))
-        rest = self.task.y - self.task.offset - (Y - Y.mean(0)) @ V
-        return (rest**2).mean(0)
+        task, Y = self.task, np.asarray(self.system.states(self._X, u))
+        return task.weigh((task.y - task.offset - (Y - task.weigh(Y)) @ V) ** 2)
 
     def _solve(self, states: Array) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         reached = np.asarray(states)
         if not np.isfinite(reached).all():
             raise FloatingPointError("the states are not finite")
-        Y = reached - reached.mean(0)
-        T = np.asarray(self.task.y) - self.task.offset
-        n = len(Y)
-        V = solve_ridge(Y.T @ Y / n, Y.T @ T / n, self.task.ridge)
+        task = self.task
+        equal = np.full(len(reached), 1 / len(reached))
+        share = equal if task.share is None else task.share
+        root = np.sqrt(share)[:, None]
+        Y = root * (reached - share @ reached)
+        T = root * (np.asarray(task.y) - task.offset)
+        V = solve_ridge(Y.T @ Y, Y.T @ T, task.ridge)
         rest = T - Y @ V
-        price = self.task.ridge * float((V**2).sum())
-        explained = float((T**2).sum() - (rest**2).sum()) / n
-        bar = 2 / n * rest @ V.T
+        price = task.ridge * float((V**2).sum())
+        explained = float((T**2).sum() - (rest**2).sum())
+        bar = 2 * root * rest @ V.T
         margin = SoftMargin(explained - price, explained, price)
-        return V, margin, bar - bar.mean(0)
+        return V, margin, bar - share[:, None] * bar.sum(0)
 
 
 def regress_given(

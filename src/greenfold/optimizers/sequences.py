@@ -4,8 +4,9 @@ The loss of u and its gradient at the optimal V are
 
     L(u) = min_V Σ_t |y_t − V x_t − c|² / T + λ ‖V‖²,    ∂L/∂x_t = 2 Vᵀ(V x_t + c − y_t) / T
 
-so one backward pass through the network gives ∂L/∂u. The ascent maximises −log L, because
-L itself is flat where errors fall by orders of magnitude.
+so one backward pass through the network gives ∂L/∂u. With weights w_t of the steps, the
+sum is Σ_t w_t |…|² and T = Σ_t w_t. The ascent maximises −log L, because L itself is flat
+where errors fall by orders of magnitude.
 """
 
 from __future__ import annotations
@@ -56,33 +57,48 @@ class SequenceProblem:
         return self.system.prepare(self.task.X, washout=self.task.washout)
 
     @cached_property
-    def _unused(self) -> Array | None:
-        """Mask of the steps that do not count, (n_rows,); None if all count."""
-        used = namespace(self.task.used).reshape(self.task.used, (-1,))
-        return None if self.task.n_used == used.shape[0] else used == 0
+    def _roots(self) -> Array | None:
+        """Roots of the weights of the steps, (n_rows, 1); None if all weights are one."""
+        xp = namespace(self.task.used)
+        used = xp.reshape(self.task.used, (-1, 1))
+        return None if bool(xp.all(used == 1)) else xp.sqrt(used)
 
-    def _counted(self, rows: Array) -> Array:
-        """Set the rows of (n_rows, …) that do not count to zero, in place."""
-        if self._unused is not None:
-            rows[self._unused, :] = 0.0
+    def _weighted(self, rows: Array) -> Array:
+        """Multiply rows (n_rows, …) by the roots of their weights, in place."""
+        if self._roots is not None:
+            rows *= self._roots
         return rows
 
+    @cached_property
+    def _targets(self) -> Array:
+        """The targets, times the roots of their weights, (n_rows, n_targets)."""
+        xp, n_targets = namespace(self.task.y), self.task.n_targets
+        y = xp.reshape(self.task.y, (-1, n_targets))
+        return y if self._roots is None else y * self._roots
+
     def _features(self, states: Array) -> Array:
-        """Return the features of the readout, one row per step, (n_rows, n_features)."""
+        """Return the features of the readout (n_rows, n_features), times the roots."""
         task, xp = self.task, namespace(states)
         if task.see_input:
             n_channels = task.n_channels - task.has_constant
             x = xp.permute_dims(task.X[:, :n_channels, task.washout :], (2, 0, 1))
             states = xp.concat([states, x], axis=2)
-        return self._counted(xp.reshape(states, (-1, states.shape[2])))
+        return self._weighted(xp.reshape(states, (-1, states.shape[2])))
+
+    def _mean(self, Z: Array) -> Array:
+        """Return the mean of the features Z, (n_features,)."""
+        xp = namespace(Z)
+        if self._roots is None:
+            return xp.mean(Z, axis=0)
+        return (xp.permute_dims(self._roots, (1, 0)) @ Z)[0, :] / self.task.n_used
 
     def _residual(self, Z: Array, V: np.ndarray) -> Array:
-        """Return the residuals of the targets, (n_rows, n_targets)."""
-        xp = namespace(Z)
+        """Return the residuals of the targets (n_rows, n_targets), times the roots."""
         readout = like(V, Z)
-        mean = xp.sum(Z, axis=0) / self.task.n_used
-        targets = xp.reshape(self.task.y, (-1, self.task.n_targets))
-        return self._counted(targets - Z @ readout + mean @ readout)
+        at_mean = self._mean(Z) @ readout
+        if self._roots is not None:
+            at_mean = self._roots * at_mean
+        return self._targets - Z @ readout + at_mean
 
     def readout(self, states: Array) -> tuple[np.ndarray, float, Array]:
         """Return the optimal V (n_features, n_targets), L, and ∂L/∂states.
@@ -91,15 +107,15 @@ class SequenceProblem:
         """
         task, xp, n = self.task, namespace(states), self.task.n_used
         Z = self._features(states)
-        mean = to_host(xp.sum(Z, axis=0)) / n
+        mean = to_host(self._mean(Z))
         Zt = xp.permute_dims(Z, (1, 0))
         gram = to_host(Zt @ Z) / n - np.outer(mean, mean)
-        cross = to_host(Zt @ xp.reshape(task.y, (-1, task.n_targets))) / n
+        cross = to_host(Zt @ self._targets) / n
         V = solve_ridge(gram, cross, task.ridge)
         residual = self._residual(Z, V)
         loss = float(xp.sum(residual * residual)) / n + task.ridge * float((V**2).sum())
         slopes = like(-2 / n * V[: states.shape[2]].T, states)
-        return V, loss, xp.reshape(residual @ slopes, states.shape)
+        return V, loss, xp.reshape(self._weighted(residual) @ slopes, states.shape)
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the mean squared error of each target."""

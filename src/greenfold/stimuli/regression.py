@@ -55,6 +55,8 @@ class RegressionTask(Shown):
     X, y : ndarray or None
         Windows (n_cases, n_channels, n_steps) and targets (n_cases, n_targets); only
         non-linear systems need them.
+    share : ndarray (n_cases,) or None
+        Weights of the windows, with sum 1.
     """
 
     cross: np.ndarray
@@ -67,15 +69,22 @@ class RegressionTask(Shown):
     offset: np.ndarray
     X: np.ndarray | None = field(default=None, repr=False)
     y: np.ndarray | None = field(default=None, repr=False)
+    share: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def from_cases(
-        cls, X: ArrayLike, y: ArrayLike, *, ridge: float = 1e-3
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        ridge: float = 1e-3,
+        sample_weight: ArrayLike | None = None,
     ) -> RegressionTask:
         """Make a task from series with one or more target values each.
 
         ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps); ``y`` is (n_cases,)
         or (n_cases, n_targets). ``ridge`` is λ > 0, in the squared unit of the states.
+        ``sample_weight`` (n_cases,) holds weights ≥ 0 of the squared errors.
         """
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
@@ -89,13 +98,17 @@ class RegressionTask(Shown):
             square = f"`{name}` holds values of size {largest:.3g}, whose squares leave"
             fits = largest == 0 or 1e-140 < largest < most
             check.require(fits, f"{square} the range of floats; rescale them.")
+        share = _share(sample_weight, len(series))
         flat = series.reshape(len(series), -1)
-        mean, offset = flat.mean(0), targets.mean(0)
+        mean, offset = share @ flat, share @ targets
         x, t = flat - mean, targets - offset
+        root = np.sqrt(share)[:, None]
+        x *= root
+        t *= root
         return cls(
-            cross=t.T @ x / len(x),
-            covariance=x.T @ x / len(x),
-            variance=(t**2).mean(0),
+            cross=t.T @ x,
+            covariance=x.T @ x,
+            variance=(t**2).sum(0),
             ridge=check.positive(ridge, "ridge"),
             n_channels=series.shape[1],
             n_steps=series.shape[2],
@@ -103,6 +116,7 @@ class RegressionTask(Shown):
             offset=offset,
             X=series,
             y=targets,
+            share=share,
         )
 
     @classmethod
@@ -157,6 +171,10 @@ class RegressionTask(Shown):
         """Number of targets."""
         return len(self.variance)
 
+    def weigh(self, rows: np.ndarray) -> np.ndarray:
+        """Return the weighted mean of rows (n_cases, …), one per window."""
+        return rows.mean(0) if self.share is None else self.share @ rows
+
     def predict(self, system: System, found: Readouts, X: ArrayLike | Array) -> np.ndarray:
         """Predict the targets (n_cases, n_targets) of new series.
 
@@ -171,7 +189,7 @@ class RegressionTask(Shown):
         if system.is_linear:
             return to_host(system.states(to_host(series) - mean, u)) @ found.V + self.offset
         assert self.X is not None
-        own = to_host(system.states(self.X, u)).mean(0)
+        own = self.weigh(to_host(system.states(self.X, u)))
         return (to_host(system.states(series, u)) - own) @ found.V + self.offset
 
     def _facts(self) -> dict[str, Any]:
@@ -185,6 +203,19 @@ class RegressionTask(Shown):
     def match(self, system: System | LinearSystem) -> None:
         """Raise an error if the system was made for another number of steps."""
         match_steps("task", self.n_steps, system)
+
+
+def _share(sample_weight: ArrayLike | None, n_cases: int) -> np.ndarray:
+    """Return weights (n_cases,) with sum 1."""
+    if sample_weight is None:
+        return np.full(n_cases, 1 / n_cases)
+    weights = check.host_array(sample_weight, "sample_weight", ndim=(1,))
+    wanted, shape = f"have shape ({n_cases},)", f"shape {weights.shape}"
+    check.must(weights.shape == (n_cases,), "sample_weight", wanted, shape)
+    fits = weights.min() >= 0 and weights.max() > 0
+    wanted = "hold weights of at least 0, and some above 0"
+    check.must(fits, "sample_weight", wanted, f"{weights.min():g} to {weights.max():g}")
+    return weights / weights.sum()
 
 
 def _columns(values: ArrayLike, name: str) -> np.ndarray:

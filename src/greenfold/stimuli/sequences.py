@@ -38,9 +38,10 @@ class SequenceTask(Shown):
     X : array (n_segments, n_channels, n_steps)
         Inputs. They are zero before a sequence starts, so the network is at rest.
     y, used : array (n_steps − washout, n_segments, n_targets) and (…, n_segments)
-        Centred targets, and 1 for each step that counts. Both are zero at other steps.
+        Centred targets, and the weight of each step that counts, 1 by default. Both are
+        zero at other steps.
     offset, variance : ndarray (n_targets,)
-        Means and variances of the targets over the steps that count.
+        Weighted means and variances of the targets over the steps that count.
     washout, ridge, see_input
         As given to `from_sequences`.
     has_constant : bool
@@ -69,6 +70,7 @@ class SequenceTask(Shown):
         n_skipped: int | None = None,
         bias: float = 0.0,
         see_input: bool = False,
+        sample_weight: ArrayLike | None = None,
     ) -> SequenceTask:
         """Cut sequences into segments.
 
@@ -77,7 +79,7 @@ class SequenceTask(Shown):
         x : array_like (n_samples,) or (n_samples, n_channels), or a list of such
             Inputs.
         y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
-            Targets at the end of each step.
+            Targets at the end of each step. A step with NaN in a target does not count.
         washout : int
             Number of steps at the start of each segment that are not read. It should be as
             long as the memory of the network.
@@ -96,9 +98,12 @@ class SequenceTask(Shown):
             are the bias of the network. With 0, no channel is added.
         see_input : bool
             Let the readout see the inputs as well as the states.
+        sample_weight : array_like (n_samples,), or a list of such, optional
+            Weight ≥ 0 of the squared error at each step, 1 by default. A step of weight 0
+            still drives the network.
         """
-        inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
-        check_pairs(inputs, targets)
+        inputs = check_sequences(x, "x")
+        targets, weights = check_targets(y, inputs, sample_weight)
         washout = check.count(washout, "washout", minimum=0)
         n_skipped = washout if n_skipped is None else n_skipped
         n_skipped = check.count(n_skipped, "n_skipped", minimum=0)
@@ -109,22 +114,24 @@ class SequenceTask(Shown):
         got = f"{longest}, pass longer sequences or a shorter washout"
         check.must(longest > n_skipped, "x", f"{wanted}its start", got)
         parts = [
-            _segments(a, b, washout, n_read, n_skipped, bias)
-            for a, b in zip(inputs, targets, strict=True)
+            _segments(a, b, w, washout, n_read, n_skipped, bias)
+            for a, b, w in zip(inputs, targets, weights, strict=True)
             if len(a) > n_skipped
         ]
         X, raw, used = (np.concatenate(part) for part in zip(*parts, strict=True))
         n = used.sum()
+        where = f"with a weight above 0, after the first {n_skipped} steps of a sequence"
+        check.must(n, "y", f"hold targets {where}", "none")
         offset = np.einsum("sr,srm->m", used, raw) / n
-        T = (raw - offset) * used[:, :, None]
-        varies = bool(T.any())
-        check.must(varies, "y", "vary over the steps that count", f"{int(n)} equal values")
+        T = (raw - offset) * (used > 0)[:, :, None]
+        varies, count = bool(T.any()), int((used > 0).sum())
+        check.must(varies, "y", "vary over the steps that count", f"{count} equal values")
         return cls(
             X=X,
             y=np.ascontiguousarray(T.transpose(1, 0, 2)),
             used=np.ascontiguousarray(used.T),
             offset=offset,
-            variance=(T**2).sum((0, 1)) / n,
+            variance=np.einsum("sr,srm->m", used, T**2) / n,
             washout=washout,
             ridge=check.positive(ridge, "ridge"),
             has_constant=bool(bias),
@@ -147,9 +154,9 @@ class SequenceTask(Shown):
         return len(self.offset)
 
     @property
-    def n_used(self) -> int:
-        """Number of steps that count, over all segments."""
-        return int(namespace(self.used).sum(self.used))
+    def n_used(self) -> float:
+        """Sum of the weights of all steps, which is their number if all weights are 1."""
+        return float(namespace(self.used).sum(self.used))
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -186,11 +193,22 @@ class SequenceTask(Shown):
         views = np.lib.stride_tricks.sliding_window_view(X, self.washout + 1, axis=2)
         rows = views.transpose(2, 0, 1, 3)[used > 0]
         targets = np.asarray(self.y)[used > 0] + self.offset
-        return RegressionTask.from_cases(rows, targets, ridge=self.ridge)
+        weights = used[used > 0]
+        return RegressionTask.from_cases(
+            rows, targets, ridge=self.ridge, sample_weight=weights
+        )
 
 
-def check_sequences(value: ArrayLike, name: str) -> list[np.ndarray]:
-    """Return one sequence or a list as sequences (n_samples, n_channels) of one width."""
+def check_sequences(value: ArrayLike, name: str, *, nan: bool = False) -> list[np.ndarray]:
+    """Return one sequence or a list as sequences (n_samples, n_channels) of one width.
+
+    With ``nan``, they may hold NaN.
+    """
+    shape = getattr(value, "shape", ())
+    if len(shape) == 3:
+        each = f"{shape[0]} sequences of {shape[1]} samples and {shape[2]} channels"
+        advice = f"pass list({name}) for {each}"
+        raise ValueError(f"`{name}` is one array of shape {tuple(shape)}: {advice}.")
     whole = isinstance(value, list | tuple)
     listed: list[Any] = list(cast(list[Any], value)) if whole else []
     many = any(np.ndim(one) for one in listed)
@@ -204,7 +222,8 @@ def check_sequences(value: ArrayLike, name: str) -> list[np.ndarray]:
         )
     found: list[np.ndarray] = []
     for index, one in enumerate(listed if many else [value]):
-        array = check.host_array(one, f"{name}[{index}]" if many else name, ndim=(1, 2))
+        label = f"{name}[{index}]" if many else name
+        array = check.host_array(one, label, ndim=(1, 2), nan=nan)
         found.append(array.reshape(len(array), -1))
     widths = {one.shape[1] for one in found}
     wanted = "hold sequences with the same channels"
@@ -212,19 +231,66 @@ def check_sequences(value: ArrayLike, name: str) -> list[np.ndarray]:
     return found
 
 
-def check_pairs(inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
-    """Raise an error if the targets do not match the inputs."""
+def check_targets(
+    y: ArrayLike, inputs: list[np.ndarray], sample_weight: ArrayLike | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return targets (n_samples, n_targets) and the weight (n_samples,) of each step.
+
+    Where a target is NaN, the targets and the weight are zero.
+    """
+    _refuse_labels(y)
+    targets = check_sequences(y, "y", nan=True)
+    _match(targets, inputs, "y")
+    weights = [np.ones(len(one)) for one in inputs]
+    if sample_weight is not None:
+        given = check_sequences(sample_weight, "sample_weight")
+        _match(given, inputs, "sample_weight")
+        width, least = given[0].shape[1], min(float(one.min()) for one in given)
+        check.must(width == 1, "sample_weight", "have one weight per sample", width)
+        check.must(least >= 0, "sample_weight", "hold no negative weights", least)
+        weights = [one[:, 0] for one in given]
+    for index, one in enumerate(targets):
+        lost: np.ndarray = np.isnan(one).any(axis=1)
+        targets[index] = np.where(lost[:, None], 0.0, one)
+        weights[index] = np.where(lost, 0.0, weights[index])
+    return targets, weights
+
+
+def _refuse_labels(y: ArrayLike) -> None:
+    """Refuse class labels as targets, and say how to write them in columns."""
+    many: Any = y
+    first: np.ndarray = np.asarray(many[:1] if isinstance(y, list | tuple) else y)
+    first = first.ravel()[:1]
+    if len(first) and first.dtype.kind in "USO" and isinstance(first[0], str):
+        raise TypeError(
+            f"`y` must hold numbers; got class labels such as {str(first[0])!r}. Pass one "
+            "column per class: classes, codes = np.unique(y, return_inverse=True), then "
+            "np.eye(len(classes))[codes]; predict(x).argmax(1) is the code of a label."
+        )
+
+
+def _match(given: list[np.ndarray], inputs: list[np.ndarray], name: str) -> None:
+    """Raise an error if an argument has other samples than the inputs."""
     wanted = f"hold one sequence for each of the {len(inputs)} sequences of `x`"
-    check.must(len(inputs) == len(targets), "y", wanted, len(targets))
-    for index, (a, b) in enumerate(zip(inputs, targets, strict=True)):
+    check.must(len(inputs) == len(given), name, wanted, len(given))
+    for index, (a, b) in enumerate(zip(inputs, given, strict=True)):
         wanted = f"have one row for each of the {len(a)} samples of `x`"
-        check.must(len(a) == len(b), "y", wanted, f"{len(b)} in sequence {index}")
+        check.must(len(a) == len(b), name, wanted, f"{len(b)} in sequence {index}")
 
 
 def _segments(
-    x: np.ndarray, y: np.ndarray, washout: int, n_read: int, n_skipped: int, bias: float
+    x: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    washout: int,
+    n_read: int,
+    n_skipped: int,
+    bias: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return inputs (n, n_channels, n_steps), targets (n, n_read, …) and used steps."""
+    """Return inputs (n, n_channels, n_steps), targets (n, n_read, …) and weights.
+
+    Segments without a weight are left out.
+    """
     constant = np.full((len(x), 1 if bias else 0), bias)
     x = np.hstack([x, constant])
     n_segments = -(-(len(x) - n_skipped) // n_read)
@@ -233,8 +299,11 @@ def _segments(
     before = washout + n_read  # steps of zero input, at rest
     x = np.vstack([np.zeros((before, x.shape[1])), x])
     y = np.vstack([np.zeros((before, y.shape[1])), y])
+    weights = np.concatenate([np.zeros(before), weights])
     steps = ends[:, None] + before + np.arange(-before, 0)
     read = steps[:, washout:]
     first = before + n_skipped + n_read * np.arange(n_segments)
-    used = (read >= first[:, None]).astype(np.float64)
-    return np.ascontiguousarray(x[steps].transpose(0, 2, 1)), y[read], used
+    used = (read >= first[:, None]) * weights[read]
+    kept = used.any(1)
+    X = np.ascontiguousarray(x[steps[kept]].transpose(0, 2, 1))
+    return X, y[read[kept]], used[kept]

@@ -69,7 +69,7 @@ class HeldOutLoops:
         readouts, intercepts = [np.empty((0, *shape))], [np.empty((0, shape[1]))]
         for sequence, part in _blocks(first, lengths, steps):
             features = run.features[sequence]
-            rest = run.sums.without(features[part], run.pairs.targets[sequence][part])
+            rest = run.without(Block(sequence, part))
             if rest.n < 2:
                 continue
             at = np.linspace(part.start, part.stop - 1, _N_STARTS).astype(int)
@@ -82,7 +82,7 @@ class HeldOutLoops:
             readouts.append(V)
             intercepts.append(intercept)
         every = [np.concatenate(one) for one in (begins, ends, folds)]
-        inputs, truth = (np.concatenate(part) for part in run.pairs)
+        inputs, truth = map(np.concatenate, (run.pairs.inputs, run.pairs.targets))
         unused = int(min(every[0], default=len(truth)))
         return cls(
             np.concatenate(starts),

@@ -64,13 +64,20 @@ class Scale:
     deviation: np.ndarray
 
     @classmethod
-    def of(cls, sequences: list[np.ndarray], name: str) -> Scale:
-        """Return the scale of all sequences; a constant channel keeps its unit."""
+    def of(
+        cls, sequences: list[np.ndarray], name: str, weights: list[np.ndarray] | None = None
+    ) -> Scale:
+        """Return the scale of all sequences; a constant channel keeps its unit.
+
+        Samples count by their ``weights``, one by default.
+        """
         rows = np.concatenate(sequences)
+        share = np.ones(len(rows)) if weights is None else np.concatenate(weights)
+        rows, share = rows[share > 0], share[share > 0]
         peak = np.abs(rows).max(0)
         peak[peak == 0] = 1.0
-        mean = (rows / peak).mean(0)
-        deviation = (rows / peak - mean).std(0)
+        mean = np.average(rows / peak, 0, share)
+        deviation = np.sqrt(np.average((rows / peak - mean) ** 2, 0, share))
         constant = np.flatnonzero(deviation <= 1e-12)
         what = "varies by less than 1e-12 of its size, so there is nothing to learn from it"
         cure = "pass data that vary, or subtract the mean first"
@@ -262,6 +269,7 @@ class SequenceEstimator(Checked):
             washout=washout,
             ridge=_SOLVING_RIDGE if self.ridge == "auto" else float(self.ridge),
             n_skipped=self._skipped(washout),
+            sample_weight=pairs.weights,
             bias=scale,
             see_input=self.see_input,
         )
@@ -327,11 +335,15 @@ class SequenceEstimator(Checked):
         skipped = self._skipped(self._room(memory, pairs))
         features = [self._rows(network, x) for x in pairs.inputs]
         sums = RidgeSums.empty(features[0].shape[1], pairs.targets[0].shape[1])
-        for rows, y in zip(features, pairs.targets, strict=True):
-            sums.add(rows[skipped:], y[skipped:])
+        n_rows = 0
+        for rows, y, weights in zip(features, pairs.targets, pairs.weights, strict=True):
+            sums.add(rows[skipped:], y[skipped:], weights[skipped:])
+            n_rows += np.count_nonzero(weights[skipped:])
         wanted = f"be longer than the washout of {skipped} samples"
         got = f"{len(pairs.longest)}; pass a longer sequence or washout=0"
-        check.must(sums.n >= 2, self._argument, wanted, got)
+        check.must(len(pairs.longest) >= skipped + 2, self._argument, wanted, got)
+        wanted = f"hold at least two targets after the washout of {skipped} samples"
+        check.must(n_rows >= 2, "y", wanted, n_rows)
         return DrivenPairs(network, pairs, features, sums, skipped, memory)
 
     def _fit_readout(self, pairs: Pairs) -> int:
@@ -349,11 +361,12 @@ class SequenceEstimator(Checked):
             what += f"the longest sequence in `{self._argument}`, so results depend on "
             what += "where they begin; use longer sequences, a larger `leak` or a smaller "
             warnings.warn(f"{what}`spectral_radius`.", UserWarning, stacklevel=6)
-        errors = [
-            y[run.skipped :] - (rows[run.skipped :] @ self.readout_ + self.intercept_)
-            for rows, y in zip(run.features, pairs.targets, strict=True)
-        ]
-        self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
+        after = slice(run.skipped, None)
+        squares = np.zeros(len(self.intercept_))
+        for rows, y, weights in zip(run.features, *pairs[1:], strict=True):
+            made = rows[after] @ self.readout_ + self.intercept_
+            squares += weights[after] @ (y[after] - made) ** 2
+        self.residual_ = np.sqrt(squares / self._sums.n)
         return latest
 
     def _last_long(self, pairs: Pairs) -> int:
@@ -417,20 +430,25 @@ class SequenceEstimator(Checked):
         Return the index of the last sequence that was long enough to continue from.
         """
         latest = self._last_long(pairs)
-        for index, (x, y) in enumerate(zip(*pairs, strict=True)):
+        for index, (x, *known) in enumerate(zip(*pairs, strict=True)):
             rows = self._rows(self.driven_, x)
-            self._sums.add(rows[self.washout_ :], y[self.washout_ :])
+            self._sums.add(*(one[self.washout_ :] for one in (rows, *known)))
             if index == latest:
                 self.state_ = rows[-1, : self.driven_.n_neurons].copy()
         self._solve_readout()
         return latest
 
-    def _update(self, x: np.ndarray, y: np.ndarray, forgetting: float) -> np.ndarray:
-        """Learn by recursive least squares; return each prediction made before learning."""
+    def _update(self, pairs: Pairs, forgetting: float) -> np.ndarray:
+        """Learn one sequence by recursive least squares.
+
+        Return each prediction made before learning.
+        """
         forgetting = check.positive(forgetting, "forgetting")
         check.must(forgetting <= 1, "forgetting", "be at most 1", forgetting)
+        (x,), (y,), (weights,) = pairs
         states = self.driven_.run(x, self.state_)
-        made = self._sums.learn(self._features(states, x), y, self.ridge_, forgetting)
+        rows = self._features(states, x)
+        made = self._sums.learn(rows, y, weights, self.ridge_, forgetting)
         self.readout_, self.intercept_ = self._sums.learnt(self.ridge_)
         self.state_ = states[-1].copy()
         return made

@@ -38,16 +38,30 @@ _GRID = ((0.4, 0.9, 1.2), (0.1, 0.3, 1.0), (0.3, 0.6, 1.0), (0.3, 1.0))
 class Pairs(NamedTuple):
     """Input and target sequences, in units of their deviation.
 
-    They have shapes (n_samples, n_channels) and (n_samples, n_targets).
+    They have shapes (n_samples, n_channels) and (n_samples, n_targets). Each step has a
+    weight, which is zero where the target is not known.
     """
 
     inputs: list[np.ndarray]
     targets: list[np.ndarray]
+    weights: list[np.ndarray]
+
+    @classmethod
+    def of(cls, inputs: list[np.ndarray], targets: list[np.ndarray]) -> Pairs:
+        """Return pairs whose steps all have the weight one."""
+        return cls(inputs, targets, [np.ones(len(one)) for one in inputs])
 
     @property
     def longest(self) -> np.ndarray:
         """The longest input sequence."""
         return max(self.inputs, key=len)
+
+
+class Block(NamedTuple):
+    """Consecutive steps of one sequence."""
+
+    sequence: int
+    steps: slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +78,10 @@ class DrivenPairs:
     #: Number of steps that the network remembers.
     memory: int
 
-
-class Block(NamedTuple):
-    """Consecutive steps of one sequence."""
-
-    sequence: int
-    steps: slice
+    def without(self, block: Block) -> RidgeSums:
+        """Return the sums without a held-out block."""
+        rows = self.features, self.pairs.targets, self.pairs.weights
+        return self.sums.without(*(one[block.sequence][block.steps] for one in rows))
 
 
 #: Returns a score for each of the readouts V (n_readouts, n_features, n_targets) with
@@ -77,15 +89,20 @@ class Block(NamedTuple):
 Judge: TypeAlias = Callable[[DrivenPairs, Block, np.ndarray, np.ndarray], np.ndarray]
 
 
-def blocks(lengths: list[int], skipped: int) -> list[Block]:
-    """Return blocks to hold out in turn, at least two."""
-    steps = [max(length - skipped, 0) for length in lengths]
-    counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
+def blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:
+    """Return blocks to hold out in turn, at least two.
+
+    The blocks of a sequence have equally many steps with a weight above zero.
+    """
+    steps = [skipped + np.flatnonzero(one[skipped:]) for one in weights]
+    n_steps = [len(one) for one in steps]
+    counts = [max(1, round(_N_BLOCKS * n / sum(n_steps))) if n else 0 for n in n_steps]
     if sum(counts) < 2:
-        counts[int(np.argmax(steps))] = 2
+        counts[int(np.argmax(n_steps))] = 2
     found = []
-    for index, count in enumerate(counts):
-        cuts = np.linspace(skipped, lengths[index], count + 1).astype(int)
+    for index, (known, count) in enumerate(zip(steps, counts, strict=True)):
+        ends = np.append(known, len(weights[index]))
+        cuts = ends[np.linspace(0, len(known), count + 1).astype(int)]
         found += [Block(index, slice(a, b)) for a, b in itertools.pairwise(cuts)]
     return found
 
@@ -93,10 +110,8 @@ def blocks(lengths: list[int], skipped: int) -> list[Block]:
 def choose_ridge(run: DrivenPairs, judge: Judge) -> tuple[float, float]:
     """Return the best score on held-out blocks, and its penalty."""
     scores = np.zeros(len(RIDGES))
-    for block in blocks([len(one) for one in run.pairs.targets], run.skipped):
-        features = run.features[block.sequence][block.steps]
-        targets = run.pairs.targets[block.sequence][block.steps]
-        scores += judge(run, block, *run.sums.without(features, targets).solve(RIDGES))
+    for block in blocks(run.pairs.weights, run.skipped):
+        scores += judge(run, block, *run.without(block).solve(RIDGES))
     # Among equal scores, take the largest penalty.
     best = len(scores) - 1 - int(np.argmax(scores[::-1]))
     return float(scores[best]), float(RIDGES[best])

@@ -135,7 +135,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
         inputs = [np.hstack([a[:-1], b[1:]]) for a, b in zip(z, extra, strict=True)]
-        return Pairs(inputs, [one[1:] for one in z])
+        return Pairs.of(inputs, [one[1:] for one in z])
 
     def _checked_exog(self, exog: ArrayLike | None, lengths: list[int]) -> list[np.ndarray]:
         """Return known inputs (n_samples, n_extra) in units of their deviation."""
@@ -179,7 +179,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         x = np.hstack(
             [np.vstack([self._last, z[:-1]]), *self._checked_exog(exog, [len(z)])]
         )
-        made = self._shown(self._update(x, z, forgetting))
+        made = self._shown(self._update(Pairs.of([x], [z]), forgetting))
         self._last = z[-1].copy()
         if frame is not None:
             self._frame = frame.end

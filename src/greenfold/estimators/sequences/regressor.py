@@ -14,13 +14,12 @@ from ..._base import checks as check
 from ..._base import codec
 from ..._base.progress import watched
 from ..._base.threads import with_few_threads
-from ...stimuli.sequences import check_pairs, check_sequences
+from ...stimuli.sequences import check_sequences, check_targets
 from ..base import describe_fitted, r_squared
 from .base import (
     FIELDS,
     Scale,
     SequenceEstimator,
-    check_channels,
     check_whole,
     column_names,
     has_one_axis,
@@ -41,6 +40,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
     Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list is
     fitted as several sequences, each starting at rest. The estimator centres and scales
     sequences internally. Predictions for a DataFrame or Series of pandas keep its index.
+
+    Targets may hold NaN: such a step is neither fitted nor scored, but its input drives the
+    network. Inputs may not.
 
     Parameters
     ----------
@@ -116,15 +118,30 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
 
     @with_few_threads(lambda self: self.n_neurons)
     @watched
-    def fit(self, x: ArrayLike, y: ArrayLike) -> Self:
+    def fit(
+        self, x: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Solve for the input weights, and fit the readout to ``y`` at each step's end.
 
-        ``x`` and ``y`` are sequences, or lists of them.
+        Parameters
+        ----------
+        x, y : array_like, or lists of array_like
+        sample_weight : array_like (n_samples,), or list of array_like, optional
+            Weight ≥ 0 of the squared error at each step, in the solve, in the choice of
+            the penalty and in the readout. A weight of 0 acts like NaN in ``y``. A weight
+            of 2 on all of a sequence acts like passing it twice, but "auto" for the penalty
+            then holds out other blocks.
         """
         self._check_parameters()
-        inputs, targets = _pairs(x, y)
+        inputs = check_sequences(x, "x")
+        pairs = Pairs(inputs, *check_targets(y, inputs, sample_weight))
+        some = any(one.any() for one in pairs.weights)
+        check.must(some, "y", "hold targets with a weight above 0", "none")
         with self._all_or_nothing():
-            self._x_scale, self._y_scale = Scale.of(inputs, "x"), Scale.of(targets, "y")
+            # All inputs drive the network, whatever the weights of their steps.
+            shares = [np.full(len(one), one.mean()) for one in pairs.weights]
+            self._x_scale = Scale.of(inputs, "x", shares)
+            self._y_scale = Scale.of(pairs.targets, "y", pairs.weights)
             self.n_features_in_ = inputs[0].shape[1]
             self._flat = has_one_axis(y)
             self._names = column_names(x)
@@ -133,44 +150,59 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
                 getattr(first, "columns", None),
                 getattr(first, "name", None),
             )
-            self._fit(self._in_units(inputs, targets))
+            self._fit(self._in_units(pairs))
         return self
 
-    def _in_units(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> Pairs:
+    def _in_units(self, pairs: Pairs) -> Pairs:
         """Return inputs and targets in units of their deviation."""
-        x = [self._x_scale.down(one) for one in inputs]
-        return Pairs(x, [self._y_scale.down(one) for one in targets])
+        x = [self._x_scale.down(one) for one in pairs.inputs]
+        return Pairs(x, [self._y_scale.down(one) for one in pairs.targets], pairs.weights)
 
     def _judge(
         self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
         """Return the negative squared error of each readout on a held-out block."""
-        features = run.features[block.sequence][block.steps]
-        made = np.einsum("tf,rfm->rtm", features, V) + intercepts[:, None]
-        return -((made - run.pairs.targets[block.sequence][block.steps]) ** 2).sum((1, 2))
+        index, steps = block
+        made = np.einsum("tf,rfm->rtm", run.features[index][steps], V) + intercepts[:, None]
+        squares = ((made - run.pairs.targets[index][steps]) ** 2).sum(2)
+        return -squares @ run.pairs.weights[index][steps]
 
-    def _checked_pairs(self, x: ArrayLike, y: ArrayLike) -> Pairs:
+    def _checked_pairs(
+        self, x: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Pairs:
         inputs = self._checked(x, "x", self.n_features_in_)
-        targets = check_channels(y, "y", len(self.intercept_))
-        check_pairs(inputs, targets)
-        return self._in_units(inputs, targets)
+        targets, weights = check_targets(y, inputs, sample_weight)
+        width = len(self.intercept_)
+        got, wanted = targets[0].shape[1], f"have {width} column(s), as in fit"
+        check.must(got == width, "y", wanted, got)
+        return self._in_units(Pairs(inputs, targets, weights))
 
-    def partial_fit(self, x: ArrayLike, y: ArrayLike) -> Self:
+    def partial_fit(
+        self, x: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the readout to additional sequences; the input weights do not change.
 
         If the model is not fitted yet, this is the same as ``fit``.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(x, y)
-        self._add(self._checked_pairs(x, y))
+            return self.fit(x, y, sample_weight)
+        self._add(self._checked_pairs(x, y, sample_weight))
         return self
 
-    def update(self, x: ArrayLike, y: ArrayLike, *, forgetting: float = 1.0) -> np.ndarray:
+    def update(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        forgetting: float = 1.0,
+    ) -> np.ndarray:
         """Learn one sequence step by step, continuing from ``state_``.
 
         This is recursive least squares: after each step, the readout is the ridge solution
         of all steps so far, with the fitted penalty. Each step multiplies the weight of
-        earlier steps by ``forgetting``, in (0, 1].
+        earlier steps by ``forgetting``, in (0, 1]. A step with NaN in ``y`` is predicted
+        but not learnt.
 
         Returns
         -------
@@ -178,14 +210,23 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
             The prediction for each step, made before the step was learnt.
         """
         check_is_fitted(self)
-        inputs, targets = self._checked_pairs(x, y)
-        check.must(len(inputs) == 1, "x", "be one sequence", f"{len(inputs)} of them")
-        return self._shown(self._update(inputs[0], targets[0], forgetting))
+        pairs = self._checked_pairs(x, y, sample_weight)
+        n = len(pairs.inputs)
+        check.must(n == 1, "x", "be one sequence", f"{n} of them")
+        return self._shown(self._update(pairs, forgetting))
 
     def predict(
-        self, x: ArrayLike, state: ArrayLike | None = None, *, return_state: bool = False
+        self,
+        x: ArrayLike,
+        state: ArrayLike | None = None,
+        *,
+        return_state: bool = False,
+        mark_washout: bool = False,
     ) -> Any:
         """Predict the targets at every step.
+
+        At rest, the network does not know what came before. Predictions within the first
+        ``washout_`` steps are therefore worse than those that ``score`` counts.
 
         Parameters
         ----------
@@ -194,6 +235,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
             Start from this state, if ``x`` is one sequence. The default is rest.
         return_state : bool
             Also return the final state (n_neurons,), to continue from it.
+        mark_washout : bool
+            Return NaN instead of predictions for the first ``washout_`` steps of each
+            sequence.
         """
         check_is_fitted(self)
         inputs = self._checked(x, "x", self.n_features_in_)
@@ -203,10 +247,14 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
             check.must(alone, "x", "be one sequence to start from a state", "a list")
         start = np.zeros(self.driven_.n_neurons)
         if state is not None:
+            check.without_effect(mark_washout, "mark_washout", "after a `state`")
             shape, start = start.shape, check.host_array(state, "state", ndim=(1,))
             fits, wanted = start.shape == shape, f"have shape {shape}"
             check.must(fits, "state", wanted, f"shape {start.shape}")
         found = [self._stream(self._x_scale.down(one), start) for one in inputs]
+        if mark_washout:
+            for values, _ in found:
+                values[: self.washout_] = np.nan
         made = [
             self._labelled(self._shown(values), one)
             for (values, _), one in zip(found, x if several else [x], strict=True)
@@ -230,22 +278,21 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
     ) -> float:
         """Return R² of the predictions after the washout of each sequence; 1 is best.
 
-        ``X`` and ``y`` are as in ``fit``; ``sample_weight`` is ignored.
+        The arguments are as in ``fit``.
         """
         check_is_fitted(self)
-        inputs, targets = _pairs(X, y)
-        skipped = self.washout_
-        truth = np.concatenate([one[skipped:] for one in targets])
-        wanted = f"longer than the washout of {skipped} samples to be scored"
+        inputs, after = check_sequences(X, "X"), slice(self.washout_, None)
+        made = [one.reshape(len(one), -1) for one in self.predict(inputs)]
+        known = check_targets(y, inputs, sample_weight)
+        predicted, truth, weights = (
+            np.concatenate([one[after] for one in part]) for part in (made, *known)
+        )
+        wanted = f"longer than the washout of {self.washout_} samples to be scored"
         check.require(len(truth) > 1, f"`X` must be {wanted}; pass a longer sequence.")
-        made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
-        return r_squared(truth, np.concatenate(made))
-
-
-def _pairs(x: ArrayLike, y: ArrayLike) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
-    check_pairs(inputs, targets)
-    return inputs, targets
+        some = weights > 0
+        wanted = f"hold at least two targets after the washout of {self.washout_} samples"
+        check.must(some.sum() > 1, "y", wanted, int(some.sum()))
+        return r_squared(truth[some], predicted[some], weights[some])
 
 
 describe_fitted(SequenceRegressor, check_whole, **FIELDS, n_features_in_=codec.COUNT)
