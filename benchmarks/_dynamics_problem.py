@@ -67,7 +67,7 @@ class Setting:
         step = self.plan.step
         assert isinstance(step, ExponentialStep)
         counted = Counted(step)
-        plan = StepPlan(counted, self.plan.n_sub, self.plan.weights)
+        plan = StepPlan[Any](counted, self.plan.n_sub, self.plan.weights)
         gradient(plan, X, self.u, cotangent)
         rows = counted.count.advanced + counted.count.retreated
         return step.n_products * rows, rows / counted.count.calls

@@ -6,6 +6,8 @@ network that is integrated. They share no code with the unfolding.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,10 +59,10 @@ class Measured(LinearSystem, System):
     def response_sum(self, d):
         return MatrixSum(np.einsum("cn,noi->oci", d, self.G))
 
-    def states(self, X, u):
+    def states(self, X: Any, u: Any):
         return X.reshape(len(X), -1) @ self.input_response(u)
 
-    def pullback(self, X, u, cotangent, v=None):
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None):
         raise AssertionError("a linear system is never pulled back")
 
 
@@ -101,10 +103,10 @@ class Integrated(System):
             path.append(y + self.h * (np.tanh(y) @ self.W.T - y + drive))
         return path
 
-    def states(self, X, u):
+    def states(self, X: Any, u: Any):
         return self._path(X, u)[-1]
 
-    def pullback(self, X, u, cotangent, v=None):
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None):
         path = self._path(X, u)
         bar = cotangent if v is None else np.outer(cotangent, v)
         u_bar = np.zeros_like(u)

@@ -7,6 +7,7 @@ is translated before the comparison, the numbers must agree exactly.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_arff_and_ts_of_one_data_set_are_equal(published, name):
 @pytest.mark.parametrize("name", ["ArrowHead", "BasicMotions", "GunPoint"])
 def test_arff_against_scipy(published, name):
     path = published / name / f"{name}_TRAIN.arff"
-    rows, _ = scipy_arff.loadarff(path)
+    rows: Any = scipy_arff.loadarff(path)[0]
     X, y = read_series(path)
     for row, one, label in zip(rows, X, y, strict=True):
         *values, target = row.tolist()

@@ -180,6 +180,7 @@ def test_stimuli_of_a_file_are_those_of_the_array(
     how = write(tmp_path / name, X, y)
     monkeypatch.setattr(sliced, "_CHUNK_BYTES", 8 * 5 * 9)
     series, labels = open_series(tmp_path / name, **how)
+    assert labels is not None
     found, whole = SampleStimuli(series, labels), SampleStimuli(X, y)
     assert max(found._chunks.sizes) <= 36  # pyright: ignore[reportOptionalMemberAccess]
     assert found.psi == pytest.approx(whole.psi, abs=1e-13)

@@ -1,5 +1,7 @@
 """Margins against their definitions, sampling, and other solvers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -170,7 +172,8 @@ def test_svm_readout_maximises_the_margin(separable):
     """Against the definition as a quadratic program: min ‖w‖² with ζ w·y ≥ 1."""
     states, labels = separable
     signed = labelled(states, labels)
-    best = minimize(
+    solve: Any = minimize
+    best = solve(
         lambda w: w @ w,
         np.ones(3),
         jac=lambda w: 2 * w,

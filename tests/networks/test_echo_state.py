@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from greenfold import (
     Ascent,
@@ -28,7 +31,7 @@ from ..conftest import slope, unit
 LEAKS = [1.0, 0.3, np.linspace(0.2, 0.9, 10)]
 
 
-def network(gain=None, leak: object = 0.3, bias: object = None):
+def network(gain=None, leak: ArrayLike = 0.3, bias: ArrayLike | None = None):
     weights = EchoStateNetwork.random(10, rng=0, connectivity=0.5).weights
     return EchoStateNetwork(weights, leak, gain, bias)
 
@@ -241,7 +244,7 @@ def test_the_estimator_says_which_networks_it_takes():
     X, y = np.random.default_rng(0).standard_normal((8, 5)), np.arange(8) % 2
     for kind in (ReservoirClassifier, ReservoirRegressor):
         with pytest.raises(ValueError, match="'reservoir' .* EchoStateNetwork.*Sequence"):
-            kind(reservoir=network()).fit(X, y)
+            kind(reservoir=cast(Any, network())).fit(X, y)
     biased = Reservoir.random(6, gain=Gain.sigmoid(), bias=0.2, rng=0)
     with pytest.warns(UserWarning, match='linearised at rest; order="exact"') as said:
         fitted = ReservoirClassifier(reservoir=biased, eta=10.0).fit(X, y)

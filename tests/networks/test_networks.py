@@ -74,10 +74,11 @@ def test_a_stiff_network_with_a_bias(rng):
     tau = np.array([1e-6, *TAU[1:]])
     net = network(Gain.tanh(), tau=tau)
     X, u = rng.standard_normal(2), unit(rng, 8)
-    y = net.rest
+    y, bias = net.rest, net.bias
+    assert bias is not None
     for x in X:
         run = solve_ivp(
-            lambda _, y, x=x: (-y + net.weights @ np.tanh(y) + net.bias + u * x) / tau,
+            lambda _, y, x=x: (-y + net.weights @ np.tanh(y) + bias + u * x) / tau,
             (0, 0.2),
             y,
             method="Radau",

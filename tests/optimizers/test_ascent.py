@@ -150,6 +150,7 @@ def test_tanh_gain_at_order_1(kind):
     assert found.soft_margin == pytest.approx(linear.soft_margin, rel=0.2)
     assert judged(found).trustworthy
     if isinstance(weak, SampleStimuli):
+        assert weak.signs is not None
         # At these projections the network run for real is closer to order 1 than to the
         # linear one, by more than a factor of two.
         true = check_by_simulation(

@@ -34,6 +34,7 @@ def test_state_moments_are_those_of_the_states(data, readout, class_weight, rng)
     stimuli = SampleStimuli(X, labels, class_weight=class_weight)
     M, Sigma = stimuli.moments(unfolding, u)
     states = unfolding.states(stimuli.series, u)
+    assert stimuli.signs is not None
     expected = state_moments(states, stimuli.signs, stimuli.case_weights)
     assert pytest.approx(expected[0], rel=1e-11, abs=1e-13) == M
     assert pytest.approx(expected[1], rel=1e-11, abs=1e-13) == Sigma

@@ -367,8 +367,9 @@ def test_states_of_a_lazy_array_are_refused(beats):
 
 def test_what_is_no_client_is_named(beats):
     X, y = beats
+    client: Any = "tcp://a:1"
     with pytest.raises(TypeError, match=r"`client` must be a distributed.Client; got str"):
-        SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, client="tcp://a:1")
+        SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, client=client)
 
 
 def test_halves_of_series_elsewhere_are_refused(pair):

@@ -91,7 +91,7 @@ class Step(HasArrays):
     retreat: ClassVar[Callable[..., tuple[Any, Any]]]
 
 
-StepT = TypeVar("StepT", bound=Step)
+StepT = TypeVar("StepT", bound=Step, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
