@@ -232,7 +232,7 @@ def test_built_in_data():
         ("ts", b"", "@data"),
         ("csv", b"label,t0,t1\n", "no series below"),
         ("csv", gzip.compress(b"1,2,3\n")[:-6], "gzip"),
-        ("csv", b"\xff\xfe", "UTF-8"),
+        ("csv", b"\xfa\xfe", "UTF-8"),
         ("csv", b"0.5,0.25\n", "2 features"),
         ("csv", b"normal" + b",0.5" * 23 + b"\n", "23 features"),
         ("ts", ts(np.zeros((2, 3, N_STEPS))), "3 channels"),
@@ -472,7 +472,7 @@ def test_labels_in_the_last_column():
     result = invoke("fit", "last.csv", *SMALL, code=1)
     one_sentence(result.stderr)
     assert (
-        "24 series with 24 different labels, taken from its first column" in result.stderr
+        "24 series with 24 different labels, taken from the first column" in result.stderr
     )
     assert "--label-column" in result.stderr
     for column in ("last", "12"):
@@ -499,13 +499,37 @@ def test_a_column_of_numbers_taken_as_labels_is_named():
     X, y = labelled()
     np.savetxt("round.csv", np.column_stack([np.sign(X), y]), delimiter=",", fmt="%d")
     told = invoke("fit", "round.csv", *SMALL)
-    assert "took the first column of round.csv as labels" in told.stderr
-    assert "--label-column" in told.stderr
+    assert "Took the first column of round.csv as labels, 2 classes: -1 (" in told.stdout
+    assert "--label-column" in told.stdout
     told = invoke("fit", "round.csv", *SMALL, "--label-column", "last")
-    assert "as labels" not in told.stderr
+    assert "as labels" not in told.stdout
     words = [",".join([f"c{k}", *map(str, x)]) for x, k in zip(X, y, strict=True)]
     Path("words.csv").write_text("\n".join(words))
-    assert "as labels" not in invoke("fit", "words.csv", *SMALL).stderr
+    told = invoke("fit", "words.csv", *SMALL).stdout
+    assert "2 classes: c1 (12), c2 (12)" in told
+    json.loads(invoke("fit", "words.csv", *SMALL, "--json").stdout)
+
+
+def test_a_table_of_one_sample_per_line_and_its_options():
+    X, y = labelled()
+    rows = [
+        f"{10 * t};k{k};c{label};{value}".replace(".", ",")
+        for k, (one, label) in enumerate(zip(X, y, strict=True))
+        for t, value in enumerate(one)
+    ]
+    Path("long.csv").write_bytes("\n".join(["t;who;class;v", *rows]).encode("utf-16"))
+    refused = invoke("fit", "long.csv", *SMALL, code=1).stderr
+    one_sentence(refused)
+    assert "--series-column" in refused
+    columns = ["--series-column", "who"]
+    refused = invoke("fit", "long.csv", *SMALL, *columns, code=1).stderr
+    one_sentence(refused)
+    assert "--decimal ," in refused
+    told = invoke("fit", "long.csv", *SMALL, *columns, "--decimal", ",").stdout
+    assert "one sample per line, 24 series of 1 channel and 12 steps" in told
+    assert "2 classes (c1, c2)" in told
+    refused = invoke("fit", "long.csv", *SMALL, "--drop", "t,who,what", code=1).stderr
+    assert "no column 'what' to leave out" in refused
 
 
 def test_semicolons_are_read_and_decimal_commas_named():

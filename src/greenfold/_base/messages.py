@@ -15,7 +15,7 @@ class Argument:
     """An argument in a message: its name, or the advice to pass it a value."""
 
     name: str
-    value: str | None = None
+    value: object = None
 
     def __str__(self) -> str:
         return f"`{self.name}`" if self.value is None else f"{self.name}={self.value!r}"

@@ -113,7 +113,7 @@ def _of_model(
     if data is not None:
         return _of_data(data, files, seed)[0].with_model(model)
     why = "is for series; name them after the MODEL"
-    invocation.refuse(why, "y", "test", "trim", "data_dir", "label_column")
+    invocation.refuse(why, "y", "test", "trim", "data_dir", *options.TABLE)
     kept = Source.kept_in(model, name)
     if files.classes is None:
         return kept

@@ -23,17 +23,19 @@ from ..datasets.connectome import Connectome, is_edge_list, read_connectome
 from ..datasets.downloads import load_dataset
 from ..datasets.files import read_bytes, suffix_of
 from ..datasets.parsed import Labels, Missing, canonical_labels, lines_of, naming, reason
-from ..datasets.text import TableHints
+from ..datasets.tables import TableHints
 from ..networks.reservoir import Reservoir
 from .options import (
     EDGE_COLUMNS,
     SYNTHETIC,
+    TABLE,
     PartName,
     Reading,
     Tested,
     invocation,
     refuse_if,
 )
+from .show import printable
 
 #: Labelled series in memory, or in a file that is read in slices.
 Series: TypeAlias = np.ndarray | list[np.ndarray] | OpenedSeries
@@ -77,13 +79,13 @@ def load_series(
             invocation.refuse(why, "label_column")
         if reading.format is None and _is_opened(Path(data)):
             why = "is for files that are read at once; leave it out"
-            invocation.refuse(why, "trim", "label_column")
+            invocation.refuse(why, "trim", "series_column", "decimal", "encoding")
         wanted = labels if y is None else "none"
         X, found = _read(data, reading, wanted, keep_missing, hints)
         found = found if y is None else _read_labels(y, len(X))
         return _of_classes(X, found, reading.classes, data)
     own = "needs a file; a data set has its own labels and test series"
-    invocation.refuse(own, "y", "test", "holdout", "label_column", "labels")
+    invocation.refuse(own, "y", "test", "holdout", "labels", *TABLE)
     if data == SYNTHETIC:
         invocation.refuse(f"does not apply to {data}; leave it out", "data_dir", "trim")
         drawn = demo_task(seed)
@@ -177,21 +179,32 @@ def _read(
     why = f"has no suffix; name its format with --format: {known_forms}"
     refuse_if(piped and form is None, f"standard input (-) {why}")
     if form is None and _is_opened(Path(data)):
-        X, y = formats.open_series(data)
+        y, drop = reading.label_column, reading.drop or ()
+        X, y = formats.open_series(data, y=y, drop=drop)
         small = 8 * np.prod(X.shape, dtype=float) <= _IN_MEMORY
         X, y = X[:] if small else X, None if labels == "none" else y
     else:
-        X, y, assumed = formats.read_with_origin(
+        X, y, origin, layout = formats.read_with_origin(
             sys.stdin.buffer if piped else data,
             _missing(reading, keep_missing),
             "none" if suffix_of(data, form) == ".npy" else labels,
             form,
-            hints._replace(label_column=reading.label_column),
+            hints._replace(
+                label_column=reading.label_column,
+                series_column=reading.series_column,
+                drop=reading.drop or (),
+                decimal=reading.decimal,
+                encoding=reading.encoding,
+            ),
         )
-        if assumed and not hints.classes:  # a model knows how long its series are
-            wrong = "if that is wrong, give --label-column"
-            taken = f"took the first column of {data} as labels"
-            invocation.remarks.append(f"{taken}; {wrong}.")
+        if layout and not hints.classes:
+            invocation.notes.append(f"Read {data} as {layout}.")
+        if origin and not hints.classes:  # a model knows how long its series are
+            found, counts = np.unique(y, return_counts=True)
+            each = listed(map("{} ({})".format, map(printable, found), counts), 6)
+            wrong = "if these are no labels, give --label-column"
+            taken = f"Took {origin} of {data} as labels, {len(found)} classes"
+            invocation.notes.append(f"{taken}: {each}; {wrong}.")
     how = "give a file of labels with --y, or write series and labels into one file"
     found = labels != "required" or y is not None
     require(found, f"`{data}` holds no labels `y`: {how}.", DataError)

@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -163,8 +162,8 @@ class _Invocation:
         self.context: Any = None
         #: What the options set under another name, by the name of their parameter.
         self.sets: dict[str, tuple[str, ...]] = {}
-        #: Assumptions about the data, printed after the answer.
-        self.remarks: list[str] = []
+        #: What the reader concluded about the data, printed above the answer.
+        self.notes: list[str] = []
 
     def line(self) -> str:
         """Return the command line, ready to be typed again."""
@@ -179,7 +178,9 @@ class _Invocation:
                 names = [*options, *one.secondary_opts]
                 return names[min(sets.index(meant), len(names) - 1)]
             if options and argument.name == one.name:
-                return f"{options[0]} {argument.value or ''}".rstrip()
+                value = "" if argument.value is None else argument.value
+                value = ",".join(map(str, value)) if isinstance(value, list) else value
+                return f"{options[0]} {value}".rstrip()
         return None
 
     def typed(self, argument: Argument) -> str | None:
@@ -250,7 +251,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 
         @functools.wraps(function)
         def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
-            invocation.context, invocation.sets, invocation.remarks = ctx, sets, []
+            invocation.context, invocation.sets, invocation.notes = ctx, sets, []
             as_json = given["json"] if "json" in hints else given.pop("json")
             for name, fields in groups.items():
                 given[name] = hints[name](**{each: given.pop(each) for each in fields})
@@ -258,9 +259,9 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
             if as_json:
                 print_json(answer.record)
             else:
+                for note in dict.fromkeys(invocation.notes):
+                    print(note)
                 answer.show()
-            for remark in dict.fromkeys(invocation.remarks):
-                print(f"greenfold: {remark}", file=sys.stderr)
             if answer.failed:
                 raise typer.Exit(1)
 
@@ -396,6 +397,10 @@ def holdout(default: float, least: float) -> Any:
     return opt(default, MAIN, help=what, min=least, max=0.9)
 
 
+#: The options of `Reading` that are for tables alone.
+TABLE = ("label_column", "series_column", "drop", "decimal", "encoding")
+
+
 @group("Data")
 class Reading:
     """How DATA is read.
@@ -403,12 +408,20 @@ class Reading:
     trim : Cut off missing values at the end of each series.
     format : Format of DATA, if it has no known suffix: ts, tsv, txt, csv, arff, npz or npy.
     label_column : Column with the labels of a table: its name, its number from 0, or last.
+    series_column : Column that tells the series apart, in a table of one sample per line.
+    drop : Columns of a table to leave out, such as dates: names or numbers, with commas.
+    decimal : Decimal mark of a table, a point or a comma.
+    encoding : Encoding of a table that is not in UTF-8, such as latin-1.
     """
 
     data_dir: Path | None = DATA_DIR
     trim: bool = opt(False, sets="missing='trim'")
     format: str | None = opt(None, metavar="FORMAT")
     label_column: str | None = opt(None, metavar="COLUMN")
+    series_column: str | None = opt(None, metavar="COLUMN")
+    drop: list[str] | None = opt(None, read=WORDS)
+    decimal: Literal[".", ","] | None = opt(None, metavar="MARK")
+    encoding: str | None = opt(None, metavar="NAME")
     classes = None
 
 

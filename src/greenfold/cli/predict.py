@@ -122,7 +122,7 @@ def load_classifier(
     model: Path,
 ) -> "tuple[FittedClassifier, Callable[..., tuple[Any, Any]]]":
     """Return the classifier in a file, and `load_series` for its series."""
-    from ..datasets.text import TableHints
+    from ..datasets.tables import TableHints
     from ..estimators.margin import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from ..saving import ModelFileError, load

@@ -15,7 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._base.checks import must, needs
 from .._base.files import replacing
-from .parsed import DataError, Labels, Parsed, naming, readable, reason, refuse_data
+from .._base.messages import Argument, listed
+from .parsed import (
+    LABEL_NAMES,
+    ROW_NAMES,
+    TIME_NAMES,
+    DataError,
+    Labels,
+    Parsed,
+    naming,
+    readable,
+    reason,
+    refuse_data,
+)
 
 
 def parse_npz(content: bytes, labels: Labels) -> Parsed:
@@ -179,12 +191,12 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-def open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
+def open_npy(path: Path, X: str, y: str | None) -> tuple[Any, Any]:
     """Return series, to be read in slices, and labels; the other openers do the same."""
     return np.load(path, mmap_mode="r", allow_pickle=False), None
 
 
-def open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
+def open_group(path: Path, X: str, y: str | None) -> tuple[Any, Any]:
     """Open two arrays of an HDF5 file or a Zarr group."""
     is_zarr = path.suffix.lower() == ".zarr"
     with needs("Zarr", "zarr") if is_zarr else needs("HDF5", "hdf5"):
@@ -193,19 +205,57 @@ def open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
     names = sorted(group)
     if X not in names or not hasattr(group[X], "shape"):
         raise DataError(f"holds {names} but no array `{X}`: name the series with `X`.")
-    return group[X], group[y][:] if y in names else None
+    labels = _label_name([name for name in names if name != X], y)
+    return group[X], None if labels is None else group[labels][:]
 
 
-def open_parquet(path: Path, X: str, y: str) -> tuple[Any, Any]:
+def _label_name(names: Sequence[str], given: str | None) -> str | None:
+    """Return the name of the labels in a file, or None if it has none."""
+    if given is not None:
+        has = f"holds {listed(sorted(names))} but no `{given}`: name the labels with "
+        refuse_data(given not in names, has, Argument("y"), ".")
+        return given
+    known = LABEL_NAMES - {"y"} if "x" in names else LABEL_NAMES  # x and y are two channels
+    found = [name for name in names if name.casefold() in known]
+    several = f"names {len(found)} columns as labels, {listed(found)}: choose one with "
+    refuse_data(len(found) > 1, several, Argument("y"), ".")
+    return found[0] if found else None
+
+
+def open_parquet(
+    path: Path, X: str, y: str | None, drop: Sequence[str] = ()
+) -> tuple[Any, Any]:
     """Open a table: a column of labels, and a column of lists or one column per step."""
     with needs("Parquet", "parquet"):
         table = import_module("pyarrow.parquet").ParquetFile(path)
-    names = table.schema_arrow.names
-    series = _ParquetTable(table, [X] if X in names else [n for n in names if n != y])
-    if y not in names:
+    kinds = {one.name: str(one.type) for one in table.schema_arrow}
+    absent = [name for name in drop if name not in kinds]
+    none = f"has no column {absent[0]!r}" if absent else ""
+    refuse_data(absent, f"{none} to leave out: its columns are {listed(kinds)}.")
+    names = [name for name in kinds if name not in drop]
+    labels = _label_name([name for name in names if name != X], y)
+    columns = [X] if X in names else [name for name in names if name != labels]
+    columns = [name for name in columns if name.casefold() not in ROW_NAMES]
+    refuse_data(not columns, f"has no column of values among {listed(names)}.")
+    lists = [name for name in columns if "list" in kinds[name]]
+    if lists and len(columns) > 1:
+        one = f"holds lists in its column {lists[0]!r} among other columns of values: "
+        how = Argument("X", lists[0]), " if they are the series, or leave others out with "
+        refuse_data(True, one, "use ", *how, Argument("drop"), ".")
+    numeric = ("int", "float", "double", "decimal")
+    wrong = [name for name in columns if not any(one in kinds[name] for one in numeric)]
+    text = f"has a column {wrong[0]!r} of type {kinds[wrong[0]]}" if wrong else ""
+    cure = f"{text}: if it holds the labels, use ", Argument("y", (wrong or [""])[0])
+    refuse_data(wrong, *cure, "; if not, use ", Argument("drop", wrong), ".")
+    times = [name for name in columns if name.casefold() in TIME_NAMES]
+    long = f"has the columns of times {times}: if each line is one sample, write it as .csv"
+    refuse_data(times, f"{long}; if not, use ", Argument("drop", times), ".")
+    series = _ParquetTable(table, columns)
+    if labels is None:
         return series, None
-    column = table.read(columns=[y]).column(0)
-    refuse_data(column.null_count, f"has missing labels in its column `{y}`: fill them.")
+    column = table.read(columns=[labels]).column(0)
+    some = f"has missing labels in its column `{labels}`: fill them."
+    refuse_data(column.null_count, some)
     return series, column.to_numpy()
 
 

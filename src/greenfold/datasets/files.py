@@ -6,17 +6,17 @@ import gzip
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, get_args
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._base.checks import must
 from .._base.messages import Argument
-from . import arrays, text
+from . import arrays, tables, text
 from .arrays import OpenedSeries
 from .parsed import (
     DataError,
@@ -30,7 +30,7 @@ from .parsed import (
     readable,
     refuse_data,
 )
-from .text import TableHints
+from .tables import TableHints
 
 #: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
 File: TypeAlias = str | Path | BinaryIO
@@ -90,15 +90,15 @@ def _checked(path: str | Path) -> Path:
 #: Formats that are read whole, the preferred one of a data set first.
 _PARSERS: dict[str, Callable[..., Parsed]] = {
     ".ts": text.parse_ts,
-    ".tsv": text.parse_table,
-    ".txt": text.parse_table,
-    ".csv": text.parse_table,
+    ".tsv": tables.parse_table,
+    ".txt": tables.parse_table,
+    ".csv": tables.parse_table,
     ".arff": text.parse_arff,
     ".npz": arrays.parse_npz,
     ".npy": arrays.parse_npy,
 }
 #: Formats that are read in slices, by functions that return series and labels.
-_OPENERS: dict[str, Callable[[Path, str, str], tuple[Any, Any]]] = {
+_OPENERS: dict[str, Callable[..., tuple[Any, Any]]] = {
     ".npy": arrays.open_npy,
     ".h5": arrays.open_group,
     ".hdf5": arrays.open_group,
@@ -111,7 +111,7 @@ SUFFIXES = tuple(suffix for suffix in _PARSERS if suffix != ".npy")
 #: Values of `format` in `read_series`.
 FORMATS = tuple(suffix[1:] for suffix in _PARSERS)
 #: Suffixes of formats that do not say whether there are labels.
-TABLES = tuple(s for s, parse in _PARSERS.items() if parse is text.parse_table)
+TABLES = tuple(s for s, parse in _PARSERS.items() if parse is tables.parse_table)
 #: Suffixes of formats that are read in slices.
 OPENED = tuple(_OPENERS)
 
@@ -125,6 +125,10 @@ def read_series(
     n_steps: int | None = None,
     classes: Iterable[object] = (),
     label_column: int | str | None = None,
+    series_column: int | str | None = None,
+    drop: Sequence[int | str] | int | str = (),
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[SeriesArrays, Any]:
     r"""Read time series from one file; its suffix names the format.
 
@@ -133,7 +137,11 @@ def read_series(
     path : str, Path or binary stream
         ``.tsv``, ``.txt`` and ``.csv`` are tables with one series per line. The label comes
         first (UCR archive) or in the column that the first line names ``label``, ``class``,
-        ``target`` or ``y``. ``.ts`` is the format of sktime and aeon, evenly sampled;
+        ``target`` or ``y``. Names such as ``x0, x1, …, y0, y1, …`` number the steps of each
+        channel. A table with one sample per line has a column that tells the series apart
+        (``id``, ``series``, ``case``, … or `series_column`), one of times (``time``, ``t``,
+        ``date``, …; samples are put in order, and a missing one is refused), one of labels,
+        and one per channel. ``.ts`` is the format of sktime and aeon, evenly sampled;
         ``.arff`` is that of Weka in the two forms of the archives; ``.npz`` is that of
         :func:`write_npz`; ``.npy`` holds series without labels. Each file may be gzipped
         (``.ts.gz``).
@@ -155,6 +163,16 @@ def read_series(
     label_column : int or str, optional
         Column of the labels in a table: a number from 0, a negative number from the end, a
         name in the first line, ``"first"`` or ``"last"``.
+    series_column : int or str, optional
+        Column that tells the series apart, if a table has one sample per line. Without a
+        name that says so, a column that counts evenly within every series holds the times.
+    drop : sequence of int or str, default ()
+        Columns of a table to leave out, such as dates, given like `label_column`.
+    decimal : {".", ","}, optional
+        Decimal mark of the numbers in a table.
+    encoding : str, optional
+        Encoding of a table that is not in UTF-8, such as ``"latin-1"``; UTF-16 with a byte
+        order mark needs none.
 
     Returns
     -------
@@ -181,14 +199,28 @@ def read_series(
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
-    known = TableHints(n_steps, classes, label_column)
-    return read_with_origin(path, missing, labels, format, known)[:2]
+    must(decimal in (None, ".", ","), "decimal", "be '.' or ','", repr(decimal))
+    left_out = [drop] if isinstance(drop, int | str) else [*drop]
+    named = label_column, series_column, left_out, decimal, encoding
+    found = read_with_origin(
+        path, missing, labels, format, TableHints(n_steps, classes, *named)
+    )
+    return found.X, found.y
+
+
+class ReadSeries(NamedTuple):
+    """Series, labels, and what the reader of a table concluded without being told."""
+
+    X: SeriesArrays
+    y: Any
+    origin: str
+    layout: str
 
 
 def read_with_origin(
     path: File, missing: Missing, labels: Labels, format: str | None, known: TableHints
-) -> tuple[SeriesArrays, Any, bool]:
-    """Return what `read_series` does, and whether numbers were assumed to be labels."""
+) -> ReadSeries:
+    """Return what `read_series` does, and what it concluded about a table."""
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with "
@@ -199,19 +231,25 @@ def read_with_origin(
         must(value in get_args(kinds), argument, wanted, repr(value))
     hints = [known] if suffix in TABLES else []
     only = f"is for tables ({', '.join(TABLES)}), not for {suffix}"
-    wrong = known.label_column is not None and not hints
-    refuse_data(wrong, Argument("label_column"), f" {only}; leave it out.")
+    for name in ("label_column", "series_column", "drop", "decimal", "encoding"):
+        wrong = getattr(known, name) not in (None, (), []) and not hints
+        refuse_data(wrong, Argument(name), f" {only}; leave it out.")
     name, content = read_bytes(path)
     with naming(name), readable(suffix):
         found = _PARSERS[suffix](content, labels, *hints)
         y = None if labels == "none" else found.labels
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
-        return assemble(found, missing), y, found.assumed
+        return ReadSeries(assemble(found, missing), y, found.origin, found.layout)
 
 
 def open_series(
-    path: str | Path, labels: ArrayLike | Path | None = None, *, X: str = "X", y: str = "y"
+    path: str | Path,
+    labels: ArrayLike | Path | None = None,
+    *,
+    X: str = "X",
+    y: str | None = None,
+    drop: Sequence[str] | str = (),
 ) -> tuple[OpenedSeries, NDArray[Any] | None]:
     """Open a file of series of equal length that may not fit into memory.
 
@@ -225,8 +263,13 @@ def open_series(
     labels : array_like or path, optional
         Labels, or the path of an ``.npy`` file of labels, if they are not in the file
         itself.
-    X, y : str
-        Names of the series and of the labels in the file.
+    X : str
+        Name of the series in the file.
+    y : str, optional
+        Name of the labels in the file; otherwise the one of ``y``, ``label``, ``class`` and
+        ``target`` that it has, as in `read_series`.
+    drop : str or sequence of str, default ()
+        Columns of a Parquet table to leave out, such as dates.
 
     Returns
     -------
@@ -259,8 +302,13 @@ def open_series(
         if opener is None:
             has = f"has the suffix {path.suffix!r}, which cannot be read in slices"
             raise DataError(f"{has}: use one of {', '.join(OPENED)}, or read_series.")
+        left_out = [drop] if isinstance(drop, str) else [*drop]
+        is_table = path.suffix.lower() == ".parquet"
+        only = " is for .parquet, whose columns have names; leave it out."
+        refuse_data(left_out and not is_table, Argument("drop"), only)
         with readable(path.suffix):
-            source, found = opener(path, X, y)
+            more = (left_out,) if is_table else ()
+            source, found = opener(path, X, y, *more)
         series = OpenedSeries(str(path), source)
         if labels is None and found is None:
             return series, None

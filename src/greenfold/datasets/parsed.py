@@ -7,8 +7,9 @@ are raised without the name of the file, which `naming` adds.
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -46,6 +47,12 @@ Missing: TypeAlias = Literal["error", "keep", "trim"]
 
 MISSING_VALUES = {"", "?", "nan", "na"}
 _MISSING_LABELS = MISSING_VALUES - {"na"}  # "na" may be a class
+#: Names of a column of labels, of times, and of columns that only number the series.
+LABEL_NAMES = {"label", "labels", "class", "classes", "target", "y"}
+LABEL_NAMES |= {"class_label", "classlabel"}
+TIME_NAMES = {"time", "t", "timestamp", "time_stamp", "date", "datetime", "timepoint"}
+TIME_NAMES |= {"time_point", "step", "time_step", "timestep", "frame", "time_id"}
+ROW_NAMES = {"index", "id", "unnamed: 0", "case", "case_id", "__index_level_0__"}
 
 # float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -66,8 +73,10 @@ class Parsed(NamedTuple):
     #: Whether unequal lengths are declared: X is then a list even if the lengths agree, so
     #: that both splits of a data set have the same form.
     unequal: bool = False
-    #: Whether labels are numbers that only their position distinguishes from values.
-    assumed: bool = False
+    #: The column that was taken for labels because of its position, or "".
+    origin: str = ""
+    #: The form of a table, where names of its columns decided about it, or "".
+    layout: str = ""
 
 
 def refuse_data(wrong: object, *parts: Part) -> None:
@@ -104,16 +113,35 @@ def reason(error: Exception) -> str:
     return said[:120].rstrip(".") or type(error).__name__
 
 
-def lines_of(content: bytes) -> list[str]:
-    """Return the lines of UTF-8 text, without line ends."""
+def text_of(
+    content: bytes, encoding: str | None = None, *, how: Argument | None = None
+) -> str:
+    """Return text with plain line ends; ``how`` is the argument that names an encoding."""
+    # A byte order mark, which spreadsheet programs write, names the encoding.
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        # utf-8-sig, because spreadsheet programs write a byte order mark first.
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        what = f"is not text in UTF-8 (byte {error.start} cannot be read)"
-        raise DataError(f"{what}: convert it or fetch it again.") from error
+        text = content.decode(encoding or ("utf-16" if marked else "utf-8-sig"))
+    except LookupError:
+        unknown = f"cannot be read as {encoding!r}, which is no known encoding."
+        raise DataError(unknown) from None
+    except UnicodeError as error:
+        name = encoding or ("UTF-16" if marked else "UTF-8")
+        known = isinstance(error, UnicodeDecodeError)
+        place = f" (byte {error.start} cannot be read)" if known else ""
+        other = "" if how is None else (", or name its encoding with ", how)
+        cure = "convert it or fetch it again"
+        raise DataError(f"is not text in {name}{place}: {cure}", *other, ".") from error
+    zero = "has zero bytes, as UTF-16 without a byte order mark has: convert it to UTF-8"
+    if "\0" in text:
+        other = "" if how is None else (", or give ", Argument(how.name, "utf-16"))
+        raise DataError(zero, *other, ".")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Return the lines of a text, without line ends."""
     # splitlines() would also break at form feeds and other rare characters.
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return text_of(content).split("\n")
 
 
 def number(text: str) -> float | None:
@@ -124,24 +152,35 @@ def number(text: str) -> float | None:
         return None
 
 
-def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
-    """Return values (n_channels, n_steps) of a series, with NaN for missing fields."""
+def _advice(channel: int, step: int, field: str) -> tuple[Part, ...]:
+    if DECIMAL_COMMA.fullmatch(field):
+        return ("write decimal points in place of commas",)
+    return ("correct the value, or write `?` if it is missing",)
+
+
+def parse_values(
+    channels: Sequence[list[str]],
+    where: str,
+    advise: Callable[[int, int, str], tuple[Part, ...]] = _advice,
+) -> NDArray[np.float64]:
+    """Return values (n_channels, n_steps) of a series, with NaN for missing fields.
+
+    ``advise`` returns what to do about the field of a channel and step.
+    """
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
             return np.array(channels, dtype=np.float64)
     values = np.full((len(channels), len(channels[0])), np.nan)
-    for row, fields in zip(values, channels, strict=True):
+    for channel, fields in enumerate(channels):
         for step, field in enumerate(one.strip() for one in fields):
             value = None if "_" in field else number(field)
             if value is not None:
-                row[step] = value
+                values[channel, step] = value
             elif field.lower() not in MISSING_VALUES:
                 place = f"in {where}, position {step} (counting from 0)"
-                cure = "correct the value, or write `?` if it is missing."
-                if DECIMAL_COMMA.fullmatch(field):
-                    cure = "write decimal points in place of commas."
-                raise DataError(f"has {field[:40]!r} instead of a number {place}: {cure}")
+                wrong = f"has {field[:40]!r} instead of a number {place}: "
+                raise DataError(wrong, *advise(channel, step, field), ".")
     return values
 
 
