@@ -264,7 +264,7 @@ def test_every_option_is_described():
         ("evaluate", "eta", "10"),
         ("evaluate", "noise", 0.1),
         ("score", "noise", 0.0),
-        ("fit", "holdout", 0.0),
+        ("fit", "holdout", 0.25),
         ("evaluate", "holdout", 0.25),
     ],
 )

@@ -17,6 +17,8 @@ def test_demo_writes_its_page_and_prefers_solved_projections(monkeypatch):
         monkeypatch.setattr(demo, name, value)
     monkeypatch.setitem(demo.PARAMETERS, "n_neurons", 12)
     monkeypatch.setitem(demo.PARAMETERS, "alpha", 0.02)
+    # κ can be compared at the same η only.
+    monkeypatch.setattr("greenfold.estimators.margin.ETAS", np.array([10.0]))
     # Its figures are drawn in the tests of the page.
     monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "the page")
     made = json.loads(invoke("demo", "--report", "page.html", "--json").stdout)
@@ -26,10 +28,13 @@ def test_demo_writes_its_page_and_prefers_solved_projections(monkeypatch):
         ("random", 1),
         ("solved", 1),
     ]
-    assert made["rows"][1]["soft_margin"] > made["rows"][0]["soft_margin"]
+    random, solved = (row["soft_margin"] for row in made["rows"][:2])
+    assert random < solved <= made["rows"][1]["soft_margin_bound"] * (1 + 1e-12)
     # Neither a lucky random u nor an unlucky one.
-    drawn = made["random_draws"]["soft_margin"]
-    assert made["rows"][0]["soft_margin"] == np.median(drawn)
+    drawn = made["random_draws"]["accuracy_under_noise"]
+    assert made["rows"][0]["accuracy_under_noise"] == np.median(drawn)
+    # Each row has the η of its best accuracy under the noise, and is judged under it.
+    assert all(row["eta"] == row["eta_under_noise"] for row in made["rows"])
     assert Path("page.html").read_text("utf-8") == "the page"
 
 

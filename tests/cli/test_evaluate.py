@@ -7,6 +7,7 @@ import os
 import pty
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from .conftest import SMALL, invoke, spawn
@@ -36,7 +37,17 @@ def test_eta_is_cross_validated_unless_it_is_given(beats):
     found, given = (json.loads(invoke(*small, *eta).stdout) for eta in ((), ("--eta", 7)))
     assert [row["eta"] for row in given["rows"]] == [7, 7]
     assert 7 not in [row["eta"] for row in found["rows"]]
-    assert len(found["random_draws"]["accuracy"]) == 11
+    draws = found["random_draws"]
+    assert len(draws["accuracy"]) == 11
+    # The random row of the table is one of the draws, with and without noise.
+    rows = [(row["accuracy"], row["accuracy_under_noise"]) for row in found["rows"]]
+    pairs = zip(draws["accuracy"], draws["accuracy_under_noise"], strict=True)
+    assert rows[0] in list(pairs)
+    assert rows[0][1] == np.median(draws["accuracy_under_noise"])
+
+
+def test_one_eta_for_all_rows_is_said(beats):
+    assert "--eta cv gives" in invoke("evaluate", beats, *SMALL, "--order", 0).stdout
 
 
 def test_a_report_is_written_where_it_was_asked_for(beats, monkeypatch):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from greenfold.cli.inputs import _hold_out
 from greenfold.saving import load
 
 from .conftest import ENVIRONMENT, SMALL, invoke
@@ -18,12 +22,48 @@ from .conftest import ENVIRONMENT, SMALL, invoke
 def test_fit_prints_the_certificate_and_repeats_itself(beats):
     first = invoke("fit", beats, "--model", "a.gfm", "--seed", 5, *SMALL).stdout
     assert "upper bound" in first
-    assert "training accuracy" in first
+    assert "test accuracy" in first
+    assert "with random u" in first
+    assert "training accuracy" not in first
     invoke("fit", beats, "--model", "b.gfm", "--seed", 5, *SMALL)
     invoke("fit", beats, "--model", "c.gfm", "--seed", 6, *SMALL)
     a, b, c = (load(f"{name}.gfm").u_ for name in "abc")
     np.testing.assert_array_equal(a, b)
     assert not np.allclose(a, c)
+
+
+def test_accuracies_are_held_out_and_the_model_has_seen_everything(beats):
+    options = ("--eta", 10, "--neurons", 6, "--json")
+    told = json.loads(invoke("fit", beats, "--model", "m.gfm", *options).stdout)
+    assert (told["n_train"], told["n_test"]) == (44, 16)
+    assert told["random"]["n_draws"] == len(told["random"]["accuracy"]) == 5
+    data, model = np.load(beats), load("m.gfm")
+    judge: Any = clone(model)
+    again = judge.fit(data["X"], data["y"])
+    np.testing.assert_array_equal(model.u_, again.u_)
+    assert told["soft_margin"] == model.soft_margin_
+    # The accuracy is that of a fit without the held-out series.
+    train, held = _hold_out(data["y"], 0.25, seed=0)
+    judge.fit(data["X"][train], data["y"][train])
+    assert told["accuracy"] == judge.score(data["X"][held], data["y"][held])
+
+
+def test_nothing_is_said_of_accuracy_if_nothing_is_held_out(beats):
+    shown = invoke("fit", beats, "--holdout", 0, *SMALL).stdout
+    assert "accuracy " not in shown.replace("there is no accuracy", "")
+    assert "give some with --test" in shown
+    told = json.loads(invoke("fit", beats, "--holdout", 0, *SMALL, "--json").stdout)
+    assert told["accuracy"] is None
+    assert told["random"] is None
+
+
+def test_too_few_series_to_hold_out_are_all_used():
+    rows = np.column_stack([[1, 2], np.sin(np.outer([1, 2], np.arange(9)))])
+    np.savetxt("two.csv", rows, delimiter=",", fmt="%.4g")
+    options = ("--neurons", 4, "--eta", 10, "--label-column", 0)
+    assert "there is no accuracy" in invoke("fit", "two.csv", *options).stdout
+    given = invoke("fit", "two.csv", "--holdout", 0.3, *options, code=1).stderr
+    assert "too few series to hold any out" in given
 
 
 def test_fit_with_one_input_for_all_classes(monkeypatch):

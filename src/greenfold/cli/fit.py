@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +14,9 @@ from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
 if TYPE_CHECKING:
-    from ..apps.report.comparison import Row, Split
+    import numpy as np
+
+    from ..apps.report.comparison import Row, Split, Spread
     from ..estimators.margin import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
 
@@ -33,7 +35,7 @@ def fit(
     classifier: Literal["margin", "pooled"] = opt("margin"),
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
-    holdout: float = options.holdout(0.0, least=0),
+    holdout: float = options.holdout(0.25, least=0),
     projection: Literal["solved", "shared", "random"] = opt(
         "solved", "Network", sets="input_projection"
     ),
@@ -48,8 +50,9 @@ def fit(
     minus η/2 times their variance. If events happen at different times in your series, use
     --classifier pooled, which reads the network at every step.
 
-    A data set has its own test series. All series of a file are used for training, unless
-    you give --test or --holdout.
+    Accuracies are those of series that the fit has not seen, beside random u. A data set
+    has its own test series. Of a file, a quarter is held out, and the model that is then
+    written is fitted to all series.
 
     model : Write the model to this file.
     classifier : margin solves for u and v and reads the network once, for aligned series;
@@ -70,38 +73,80 @@ def fit(
     parameters = network.parameters()
     parameters |= {"readout_noise": network.noise, "certify": certify}
     load = partial(load_task, data, files, holdout=holdout, device=network.device)
+    load = partial(load, leave=True)
     if pooled:
         return _fit_pooled(load(seed=seed, keep_missing=True), model, seed, network.jobs)
     from ..apps.report import comparison
 
     weight = weight_of(network.order)
-    with options.progress(1.2 + weight + (2 * weight if report else 0)) as step:
+    with options.progress(2.2 + 2 * weight + (2 * weight if report else 0)) as step:
         step("reading the data")
         task = load(seed=seed)
         if report:
             refuse_opened(task.X, "--report")
         step("solving for the projections", weight)
-        compare = partial(comparison.compare, task, noise=network.noise, seed=seed)
-        compare = partial(compare, parameters=parameters, refit=False)
-        (row,) = compare([(projection, network.order)])
-        told = [comparison.explained(row), comparison.fragility(row, task, seed=seed)]
-        notes = [one for one in told if one]
-        step("writing the model", 0.2)
+        settings: Any = {"parameters": parameters, "refit": False, "seed": seed}
+        compare = partial(comparison.compare, noise=network.noise, **settings)
+        (row,) = compare(task, [(projection, network.order)])
+        told, spread = [comparison.explained(row)], None
+        if task.X_test is None:
+            told.append(_UNJUDGED)
+        else:
+            told.append(comparison.fragility(row, task, seed=seed))
+        if task.X_test is not None and projection != "random":
+            step("drawing random u", 1)
+            own = {k: v for k, v in parameters.items() if k != "certify"}
+            # A few draws say enough where each takes long.
+            settings |= {"parameters": own, "n_draws": 3 if network.order else 5}
+            spread = comparison.random_spread(row, task, **settings)
+        notes, final = [one for one in told if one], row
         if model:
-            row.classifier.save(model)
+            step("fitting the model to all series", weight)
+            if task.whole:
+                whole = comparison.Split(task.name, *task.whole)
+                (final,) = compare(whole, [(projection, network.order)])
+            final.classifier.save(model)
+        step("writing the model", 0.2)
         if report:
             step("comparing for the report", 2 * weight)
             # The page compares random and solved u, both at the η of the fit.
             other = "solved" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             parameters["certify"] = certify and other == "solved"
-            twin = compare([(other, network.order)])
+            twin = compare(task, [(other, network.order)])
             shown = comparison.share_bounds([*twin, row])
             write_page(report, task, shown, " ".join(notes))
-    record = _record(task, row.classifier, "margin") | comparison.to_record(row)
+    measured = ("accuracy", "accuracy_under_noise")
+    record = _record(task, row.classifier, "margin") | comparison.to_record(final)
+    known = comparison.to_record(row) if task.X_test is not None else {}
+    record |= {name: known.get(name) for name in measured}
+    record["random"] = spread and {
+        "n_draws": len(spread.rows),
+        "accuracy": spread.accuracy,
+        "accuracy_under_noise": spread.noisy_accuracy if network.noise else None,
+    }
     record |= {"model": model, "report": report, "notes": notes}
-    facts = _facts(task, row) | {"model": model, "report": report}
+    facts = _facts(task, row, final, spread) | {"model": model, "report": report}
     return Answer(record, lambda: show.facts(facts, notes))
+
+
+#: Said instead of an accuracy, because that on training series would be too high.
+_UNJUDGED = "No series were held out, so there is no accuracy: give some with --test."
+
+
+def _accuracies(task: "Split", row: "Row", spread: "Spread | None") -> dict[str, Any]:
+    """Return accuracies on test series, beside random u and the most frequent class."""
+    if task.y_test is None:
+        return {}
+    found = {"test accuracy": f"{row.accuracy:.2%}"}
+    if spread:
+        found["with random u"] = mean_and_range(spread.accuracy)
+    found["of the largest class"] = f"{majority(task):.2%}"
+    if row.noise:
+        found[f"under noise {row.noise:g}"] = f"{row.noisy_accuracy:.2%}"
+    if row.noise and spread:
+        found["with random u, noise"] = mean_and_range(spread.noisy_accuracy)
+    return found
 
 
 def _record(
@@ -124,7 +169,9 @@ def _data(task: "Split", fitted: "ReservoirClassifier | PooledReservoirClassifie
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 
-def _facts(task: "Split", row: "Row") -> dict[str, Any]:
+def _facts(
+    task: "Split", judged: "Row", row: "Row", spread: "Spread | None"
+) -> dict[str, Any]:
     from ..apps.report.comparison import parts_of
 
     fitted, expansion = row.classifier, None
@@ -134,19 +181,21 @@ def _facts(task: "Split", row: "Row") -> dict[str, Any]:
         expansion = fitted.validity_
     scores = fitted.eta_scores_
     at_the_end = f" ({scores.note})" if scores is not None and scores.note else ""
-    bounded, parts = math.isfinite(row.bound), parts_of(task, row)
+    seen = task
+    if row is not judged and task.whole:
+        seen = replace(task, X=task.whole[0], y=task.whole[1])
+    bounded, parts = math.isfinite(row.bound), parts_of(seen, row)
     return {
-        "data": _data(task, fitted),
+        "data": _data(seen, fitted),
         "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
         "input u": row.projection,
+        **_accuracies(task, judged, spread),
         "η": f"{fitted.eta_:.4g}{at_the_end}",
         "soft margin κ": f"{row.soft_margin:.5g}",
         "upper bound": f"{row.bound:.5g} ({_proof(row)})" if bounded else None,
         "separation": parts
         and f"{parts.share_of_covariances:.0%} from the class covariances, the rest from "
         "the class means",
-        f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
-        f"under noise {row.noise:g}": f"{row.noisy_accuracy:.2%}" if row.noise else None,
         "expansion": expansion,
     }
 
@@ -176,35 +225,55 @@ def fit_pooled(
     return fitted, float((fitted.predict(X) == y).mean()), seconds
 
 
+def majority(task: "Split") -> float:
+    """Return the accuracy of always answering the most frequent class in training."""
+    import numpy as np
+
+    labels, counts = np.unique(np.asarray(task.y), return_counts=True)
+    return float((np.asarray(task.judged[1]) == labels[counts.argmax()]).mean())
+
+
+def mean_and_range(shares: "np.ndarray") -> str:
+    """Return the mean and the range of accuracies of several random u."""
+    if len(shares) == 1:
+        return f"{shares[0]:.2%}"
+    lowest, highest = f"{shares.min():.2%}", f"{shares.max():.2%}"
+    return f"{shares.mean():.2%} on average ({lowest} to {highest}, {len(shares)} draws)"
+
+
 def _fit_pooled(task: "Split", model: Path | None, seed: int, jobs: int | None) -> Answer:
     import numpy as np
 
     from ..math.decisions import expected_calibration_error
 
-    with options.progress(2.2) as step:
+    with options.progress(4.2) as step:
         step("fitting the pooled classifier", 2.0)
         fitted, accuracy, seconds = fit_pooled(task, seed, jobs)
-        X, y, judged = task.judged
+        X, y, _ = task.judged
         known = np.isin(y, fitted.classes_)
         codes = np.searchsorted(fitted.classes_, y[known])
-        chances = fitted.predict_proba(X)[known]
-        error = expected_calibration_error(chances, codes) if known.any() else None
-        step("writing the model", 0.2)
+        judged, error = task.X_test is not None, None
+        if judged and known.any():
+            error = expected_calibration_error(fitted.predict_proba(X)[known], codes)
         if model:
+            step("fitting the model to all series", 2.0)
+            fitted = fitted.fit(*task.whole) if task.whole else fitted
             fitted.save(model)
-    measured = {"accuracy": accuracy, "calibration_error": error}
+        step("writing the model", 0.2)
+    measured = {"accuracy": accuracy if judged else None, "calibration_error": error}
     files = {"seconds": round(seconds, 3), "model": model, "report": None}
     facts = {
         "data": _data(task, fitted),
         "classifier": f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
         f"{fitted.n_oscillators} oscillators, {fitted.n_readouts} readouts each",
-        f"{judged} accuracy": f"{accuracy:.2%}",
-        "calibration error": show.number(error, ".2%"),
+        "test accuracy": f"{accuracy:.2%}" if judged else None,
+        "of the largest class": f"{majority(task):.2%}" if judged else None,
+        "calibration error": show.number(error, ".2%") if judged else None,
         "time": f"{seconds:.1f} s",
         "model": model,
     }
     record = _record(task, fitted, "pooled") | measured | files
-    return Answer(record, lambda: show.facts(facts))
+    return Answer(record, lambda: show.facts(facts, [] if judged else [_UNJUDGED]))
 
 
 _PAGE = Path("greenfold-report.html")
@@ -305,13 +374,18 @@ def compare(
         step("drawing random u", 3)
         own = {k: v for k, v in parameters.items() if k not in ("alpha", "certify")}
         (first,) = measured([("random", 0)], parameters=own, refit=False)
-        spread, todo = comparison.random_spread(first, task, seed=seed), iter(weights)
+        spread = comparison.random_spread(first, task, seed=seed, parameters=own)
+        typical, todo = spread.median, iter(weights[1:])
+        u = typical.classifier.input_projection
         rows = measured(
-            [(u, k) for k in orders for u in (spread.median, "solved")],
+            [(one, k) for k in orders for one in (u, "solved")][1:],
             parameters=parameters,
             on_fit=lambda text: step(f"fitting {text}", next(todo)),
         )
+        rows = comparison.share_bounds([typical, *rows])
         notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
+        if parameters["eta"] != "cv" and not rows[0].for_noise:
+            notes.append(_FIXED)
         if pooled:
             step("fitting the pooled classifier", 4)
             _, accuracy, seconds = fit_pooled(task, seed, parameters.get("n_jobs"))
@@ -342,6 +416,13 @@ def compare(
     return Answer(record, lambda: _show(record, rows, notes))
 
 
+#: Said of accuracies at one η for all rows.
+_FIXED = (
+    "All rows have the same η, so that you can compare κ; --eta cv gives each row the η of "
+    "its best accuracy, which changes accuracies and their order."
+)
+
+
 def weight_of(order: int | str) -> float:
     """Return the weight of a fit in the progress bar: non-linear fits take longer."""
     return 20.0 if order else 1.0
@@ -365,11 +446,16 @@ def _show(record: dict[str, Any], rows: "Sequence[Row]", notes: list[str]) -> No
         "margin κ": lambda row: show.number(row.soft_margin),
         "bound": lambda row: show.number(row.bound) + (" ✓" if row.proven else ""),
         "accuracy": lambda row: f"{row.accuracy:.1%}",
+        "η (noise)": lambda row: f"{row.noisy_eta:.3g}",
         f"noise {rows[0].noise:g}": lambda row: f"{row.noisy_accuracy:.1%}",
         "fit": lambda row: f"{row.seconds:.1f} s",
     }
     if not rows[0].noise:
         del columns["noise 0"]
+    if all(row.noisy_eta == row.classifier.eta_ for row in rows):
+        del columns["η (noise)"]
+    if rows[0].for_noise:
+        del columns["accuracy"]
     show.table(
         list(columns),
         [[cell(row) for cell in columns.values()] for row in rows],

@@ -125,8 +125,13 @@ def load_task(
     holdout: float,
     keep_missing: bool = False,
     device: str = "cpu",
+    leave: bool = False,
 ) -> Split:
-    """Return training and test series; test series may be a file or a random share."""
+    """Return training and test series; test series may be a file or a random share.
+
+    With ``leave``, there are no test series if none can be held out and --holdout was not
+    given.
+    """
     test, name = files.test, title_of(data, files.classes)
     load = partial(load_series, data, files, y=files.y, seed=seed)
     load = partial(load, keep_missing=keep_missing)
@@ -144,13 +149,23 @@ def load_task(
         judged = _read(str(test), replace(files, format=form), "required", keep_missing)
         X_test, y_test = _of_classes(*judged, files.classes, str(test))
         task = Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
-    elif holdout == 0:
-        task = Split(name, X, y, note="All series of the file were used for training.")
     else:
-        refuse_opened(X, "--holdout")
-        train, held = _hold_out(y, holdout, seed)
-        note = f"{len(held)} of {len(y)} series were held out as test series, at random."
-        task = Split(name, _take(X, train), y[train], _take(X, held), y[held], note)
+        leave = leave and not invocation.given("holdout")
+        if holdout and not leave:
+            refuse_opened(X, "--holdout")
+        train, held = np.arange(len(y)), np.empty(0, dtype=int)
+        if holdout and not isinstance(X, OpenedSeries):
+            train, held = _hold_out(y, holdout, seed)
+        few = "there are too few series to hold any out: give a file with --test, or "
+        few += "train on all with `greenfold fit --holdout 0`."
+        require(len(held) or leave or not holdout, few, DataError)
+        task = Split(name, X, y, note="All series of the file were used for training.")
+        if len(held):
+            note = (
+                f"{len(held)} of {len(y)} series were held out as test series, at random."
+            )
+            parts = _take(X, train), y[train], _take(X, held), y[held]
+            task = Split(name, *parts, note, whole=(X, y))
     return _on_device(task, device)
 
 
@@ -257,9 +272,6 @@ def _hold_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.nd
         members = rng.permutation(np.flatnonzero(y == label))
         # At least one series of each class stays in training.
         held[members[: min(round(share * len(members)), len(members) - 1)]] = True
-    other = "give a file with --test, or train on all with `greenfold fit --holdout 0`"
-    few = f"there are too few series to hold any out: {other}."
-    require(held.any(), few, DataError)
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -276,7 +288,8 @@ def _on_device(task: Split, device: str) -> Split:
     stay = "yours differ in length and stay on the host, so leave it out"
     refuse_if(several, f"--device {device} needs series of one length; {stay}")
     X_test = None if task.X_test is None else arrays.on_device(task.X_test, device)
-    return replace(task, X=arrays.on_device(task.X, device), X_test=X_test)
+    whole = task.whole and (arrays.on_device(task.whole[0], device), task.whole[1])
+    return replace(task, X=arrays.on_device(task.X, device), X_test=X_test, whole=whole)
 
 
 #: Names under which an .npz file with several arrays may hold the weights.

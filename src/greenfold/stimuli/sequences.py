@@ -250,7 +250,7 @@ def check_targets(
         check.must(least >= 0, "sample_weight", "hold no negative weights", least)
         weights = [one[:, 0] for one in given]
     for index, one in enumerate(targets):
-        lost: np.ndarray = np.isnan(one).any(axis=1)
+        lost: np.ndarray = np.asarray(np.isnan(one).any(axis=1))
         targets[index] = np.where(lost[:, None], 0.0, one)
         weights[index] = np.where(lost, 0.0, weights[index])
     return targets, weights

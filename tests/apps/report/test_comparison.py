@@ -15,9 +15,11 @@ from greenfold.apps.report.comparison import (
     share_bounds,
     to_record,
 )
-from greenfold.estimators.margin import ReservoirClassifier
+from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
 
 from .conftest import SETTINGS
+
+LINEAR = {name: SETTINGS[name] for name in ("n_neurons", "eta")}
 
 
 def test_bounds_hold_and_are_shared(rows):
@@ -46,15 +48,38 @@ def test_numbers_match_the_classifier(task, rows):
 
 
 def test_other_draws_stay_below_the_bound(task, rows):
-    spread = random_spread(rows[0], task, n_draws=4)
+    spread = random_spread(rows[0], task, n_draws=4, parameters=LINEAR)
     assert len(np.unique(spread.soft_margin)) == 4
     assert (spread.soft_margin <= rows[0].bound * (1 + 1e-12)).all()
     assert "4 random u" in str(spread)
 
 
+def test_each_draw_has_its_own_eta_with_and_without_noise(task, rows):
+    """The noise column of the table and the range below it come from the same fits."""
+    own = {"n_neurons": 20}
+    spread = random_spread(rows[0], task, n_draws=3, parameters=own)
+    for row in spread.rows:
+        noisy = ReservoirClassifier(
+            input_projection=row.classifier.input_projection,
+            n_neurons=20,
+            readout_noise=row.noise,
+            random_state=0,
+        ).fit(task.X, task.y)
+        assert row.noisy_eta == noisy.eta_
+        wanted = noisy_accuracy(noisy, task.X_test, task.y_test, row.noise, rng=0)
+        assert row.noisy_accuracy == wanted
+    assert spread.noisy_accuracy.min() <= spread.median.noisy_accuracy
+    for_noise = random_spread(
+        rows[0], task, n_draws=3, parameters={**own, "readout_noise": 0.1}
+    )
+    assert all(row.main_accuracy == row.noisy_accuracy for row in for_noise.rows)
+    assert "accuracy under noise" in str(for_noise)
+    assert "accuracy 0" not in str(for_noise)
+
+
 def _row(order, projection, accuracy, noisy, proven=False) -> Any:
     return SimpleNamespace(
-        order=order, is_solved=projection == "solved", accuracy=accuracy,
+        order=order, is_solved=projection == "solved", main_accuracy=accuracy,
         noisy_accuracy=noisy, proven=proven,
     )  # fmt: skip
 
@@ -73,9 +98,9 @@ def test_the_headline_is_the_best_and_proven_where_that_is_equal():
 
 
 def test_the_median_of_random_projections_is_one_of_them(task, rows):
-    spread = random_spread(rows[0], task, n_draws=5)
-    at = next(k for k in range(5) if (spread.u[k] == spread.median).all())
-    assert spread.soft_margin[at] == np.median(spread.soft_margin)
+    spread = random_spread(rows[0], task, n_draws=5, parameters=LINEAR)
+    assert spread.median in spread.rows
+    assert spread.median.noisy_accuracy == np.median(spread.noisy_accuracy)
 
 
 def test_a_model_that_bears_no_noise_says_so(task, rows):

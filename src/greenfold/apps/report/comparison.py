@@ -30,6 +30,8 @@ class Split:
     X_test: Any = None
     y_test: np.ndarray | None = None
     note: str = ""  # where the data come from, in one sentence
+    #: All series and labels, if the test series are a part of them.
+    whole: tuple[Any, np.ndarray] | None = None
 
     @property
     def judged(self) -> tuple[Any, np.ndarray, str]:
@@ -70,6 +72,16 @@ class Row:
     def is_solved(self) -> bool:
         """Return whether the input projection was solved for."""
         return self.projection in ("solved", "shared")
+
+    @property
+    def for_noise(self) -> bool:
+        """Return whether the classifier was fitted for noise at the readout."""
+        return self.classifier.readout_noise > 0
+
+    @property
+    def main_accuracy(self) -> float:
+        """Return the accuracy under the noise that the classifier was fitted for."""
+        return self.noisy_accuracy if self.for_noise else self.accuracy
 
     @property
     def gap(self) -> float:
@@ -163,7 +175,8 @@ def compare(
         Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant chooses
         its own η twice, without and with the noise; with a number, one fit serves both.
     refit : bool
-        If False, the first fit is also used for the accuracy under noise.
+        If False, the first fit is also used for the accuracy under noise; so is a fit with
+        ``readout_noise`` among the parameters.
     on_fit : callable, optional
         Called with a description before each fit.
 
@@ -189,7 +202,8 @@ def compare(
         begun = time.perf_counter()
         fitted = ReservoirClassifier(**settings).fit(task.X, task.y)
         options: Any = {"seed": seed, "seconds": time.perf_counter() - begun}
-        if refit and noise and settings.get("eta", "cv") == "cv":
+        chosen = settings.get("eta", "cv") == "cv" and not settings.get("readout_noise")
+        if refit and noise and chosen:
             hardened = ReservoirClassifier(**{**settings, "readout_noise": noise})
             options["for_noise"] = hardened.fit(task.X, task.y)
         rows.append(measure(fitted, task, noise=noise, **options))
@@ -198,41 +212,58 @@ def compare(
 
 @dataclass(frozen=True)
 class Spread:
-    """Scores of random input projections of one linear network, arrays of (n_draws, …)."""
+    """Random input projections of one network, each fitted and scored."""
 
-    accuracy: np.ndarray
-    noisy_accuracy: np.ndarray
-    soft_margin: np.ndarray
-    u: np.ndarray
+    rows: list[Row]
 
     @property
-    def median(self) -> np.ndarray:
-        """Return the u with the median κ."""
-        return self.u[np.argsort(self.soft_margin, kind="stable")[len(self.u) // 2]]
+    def accuracy(self) -> np.ndarray:
+        """Accuracy of each draw."""
+        return np.array([row.accuracy for row in self.rows])
+
+    @property
+    def noisy_accuracy(self) -> np.ndarray:
+        """Accuracy of each draw under noise."""
+        return np.array([row.noisy_accuracy for row in self.rows])
+
+    @property
+    def soft_margin(self) -> np.ndarray:
+        """Soft margin of each draw, at its own η."""
+        return np.array([row.soft_margin for row in self.rows])
+
+    @property
+    def median(self) -> Row:
+        """Return the draw with the median accuracy, under the noise if there is any."""
+        noisy = bool(self.rows[0].noise)
+        found = self.noisy_accuracy if noisy else self.accuracy
+        return self.rows[np.lexsort((self.soft_margin, found))[len(found) // 2]]
 
     def __str__(self) -> str:
-        plain, noisy = (
-            f"{one.mean():.1%} on average ({one.min():.1%} to {one.max():.1%})"
-            for one in (self.accuracy, self.noisy_accuracy)
-        )
-        shown = f"{len(self.u)} random u (the table shows the u with median κ)"
-        return f"{shown}, linear: accuracy {plain}; under noise {noisy}."
+        told = [] if self.rows[0].for_noise else [f"accuracy {_range(self.accuracy)}"]
+        if self.rows[0].noise:
+            told.append(f"under noise {_range(self.noisy_accuracy)}")
+        which = "median accuracy" + (" under noise" if self.rows[0].noise else "")
+        shown = f"{len(self.rows)} random u (the table shows the one of {which})"
+        return f"{shown}, linear: {'; '.join(told)}."
 
 
-def random_spread(row: Row, task: Split, *, n_draws: int = 11, seed: int = 0) -> Spread:
-    """Return scores of several random u for the network and η of a row."""
-    rng = np.random.default_rng([seed, n_draws])
-    settings, network = row.classifier.get_params(), row.classifier.reservoir_
-    for name in ("alpha", "n_neurons", "g", "tau", "certify", "order"):
-        del settings[name]
-    settings |= {"reservoir": network, "eta": row.classifier.eta_}
-    found = []
-    for _ in range(n_draws):
-        u = rng.standard_normal((network.n_neurons, row.classifier.n_channels_in_))
-        drawn = ReservoirClassifier(**{**settings, "input_projection": u})
-        one = measure(drawn.fit(task.X, task.y), task, noise=row.noise, seed=seed)
-        found.append((one.accuracy, one.noisy_accuracy, one.soft_margin, u))
-    return Spread(*map(np.array, zip(*found, strict=True)))
+def _range(shares: np.ndarray) -> str:
+    if len(shares) == 1:
+        return f"{shares[0]:.1%}"
+    return f"{shares.mean():.1%} on average ({shares.min():.1%} to {shares.max():.1%})"
+
+
+def random_spread(
+    row: Row, task: Split, *, n_draws: int = 11, seed: int = 0, **options: Any
+) -> Spread:
+    """Return several random u for the network and the order of a row.
+
+    The options are those of `compare`, with the parameters of the row.
+    """
+    rng, fitted = np.random.default_rng([seed, n_draws]), row.classifier
+    shape = n_draws, fitted.reservoir_.n_neurons, fitted.n_channels_in_
+    draws = [(u, row.order) for u in rng.standard_normal(shape)]
+    return Spread(compare(task, draws, noise=row.noise, seed=seed, **options))
 
 
 def fragility(row: Row, task: Split, *, seed: int = 0) -> str:
@@ -277,9 +308,9 @@ def headline(rows: Sequence[Row], n_judged: int) -> Row:
 
     Accuracies that differ by less than a standard error of the best count as equal.
     """
-    top = max(row.accuracy for row in rows)
+    top = max(row.main_accuracy for row in rows)
     error = np.sqrt(top * (1 - top) / max(n_judged, 1))
-    equals = [row for row in rows if row.accuracy >= top - error]
+    equals = [row for row in rows if row.main_accuracy >= top - error]
     return max(equals, key=lambda row: (row.proven, row.is_solved, row.noisy_accuracy))
 
 

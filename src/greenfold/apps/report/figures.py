@@ -236,9 +236,11 @@ def state_clouds(
     found = []
     for row, one in zip(chosen, shares, strict=True):
         made = _clouds(row, one, bins, tops)
-        noisy = f", {row.noisy_accuracy:.1%} under readout noise" if row.noise else ""
+        told = [] if row.for_noise else [f"{row.accuracy:.1%}"]
+        if row.noise:
+            told.append(f"{row.noisy_accuracy:.1%} under readout noise")
         judged = f"({task.judged[2]} series)"
-        made.caption = f"Accuracy {row.accuracy:.1%}{noisy} {judged}. {made.caption}"
+        made.caption = f"Accuracy {', '.join(told)} {judged}. {made.caption}"
         found.append(made)
     return found
 
