@@ -80,6 +80,7 @@ from greenfold.math.decisions import (
 )
 from greenfold.math.margins import gaussian_soft_margin, margin, soft_margin, state_moments
 from greenfold.math.sphere import maximize_on_sphere
+from greenfold.networks.matrices import dense
 from greenfold.validity import assess, check_by_simulation
 
 RECORD = Path(__file__).with_name("recorded.json")
@@ -301,10 +302,10 @@ U = unit(31, 6)
 def behaviour(made: Any) -> dict[str, Any]:
     """Weights, rest, modes, and states of the linear order after a series."""
     modes = 1 / made.modes().time_constants if isinstance(made, Reservoir) else None
-    step = None if isinstance(made, Reservoir) else made.linear_step[0]
+    step = None if isinstance(made, Reservoir) else dense(made.linear_step[0], "", "")
     system = unfold(made, n_steps=4, dt=0.5 if modes is not None else None)
     return {
-        "weights": made.weights,
+        "weights": dense(made.weights, "", ""),
         "rest": made.rest,
         "decay": modes,
         "linear step": step,

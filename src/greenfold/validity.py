@@ -13,9 +13,9 @@ from ._base.arrays import Array, to_host
 from ._base.threads import with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
+from .networks import matrices, spectra
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
-from .networks.resting_state import abscissa
 from .simulation import simulate
 from .stimuli.base import Stimuli, signs_of
 from .unfolding.unfolding import Unfolding
@@ -266,7 +266,8 @@ def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -
     states = states[np.argsort((states**2).sum(1))[-_N_STATES:]]
     slope = reservoir.gain.derivative(reservoir.rest)
     slopes = slope + scale * (reservoir.gain.derivative(reservoir.rest + states) - slope)
-    return max(abscissa(reservoir.mode_matrix(reservoir.weights * row)) for row in slopes)
+    moved = (matrices.scaled_columns(reservoir.weights, row) for row in slopes)
+    return max(spectra.largest(reservoir.mode_matrix(one), "real part") for one in moved)
 
 
 def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> float:

@@ -94,7 +94,8 @@ def test_certified_optimum(bias, rng):
     drawn = optimize(unfolding, stimuli, method=RandomDraws(100), rng=0)
     assert drawn.soft_margin < best.soft_margin
     # The bound belongs to the map itself: κ by Green's functions made of matrix powers.
-    E, F = net.linear_step
+    E, push = net.linear_step
+    F = np.diag(push)
     G = np.array([np.linalg.matrix_power(E, 4 - n) @ F for n in range(5)])
     a = np.einsum("o,noi,i->n", best.v, G, best.u)
     kappa = a @ stimuli.mu - 5.0 * a @ stimuli.psi @ a

@@ -27,7 +27,11 @@ def test_reservoir_is_immutable_and_keeps_a_copy(rng):
 
 def test_sparse_weights_are_the_same_network(rng):
     dense = rng.standard_normal((6, 6)) * (rng.random((6, 6)) < 0.3) * 0.3
-    assert np.array_equal(Reservoir(sparse.csr_array(dense)).weights, dense)
+    network, same = Reservoir(sparse.coo_array(dense)), Reservoir(dense)
+    assert network.weights.format == "csr"
+    assert np.array_equal(network.weights.toarray(), dense)
+    assert network.spectral_abscissa == pytest.approx(same.spectral_abscissa)
+    assert network.modes().eigenvalues == pytest.approx(same.modes().eigenvalues)
 
 
 def test_modes_satisfy_their_equation(rng):

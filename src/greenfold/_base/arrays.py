@@ -14,6 +14,7 @@ import array_api_compat as compat
 import numpy as np
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 #: Working memory for one batch of cases, in bytes.
 BATCH_BYTES = 128 * 2**20
@@ -58,6 +59,11 @@ class Array(Sliced, Protocol):
 
 #: What `states` of a system takes as series.
 AnyArray: TypeAlias = ArrayLike | Array
+
+
+def is_sparse(value: object) -> TypeGuard[Any]:
+    """Return whether ``value`` is a sparse array or matrix of SciPy."""
+    return sparse.issparse(value)
 
 
 def is_array(value: object) -> bool:

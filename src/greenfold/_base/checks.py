@@ -15,11 +15,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
-from .arrays import Array, is_array, namespace, to_host
-from .messages import ArgumentError, ArgumentTypeError
+from .arrays import Array, is_array, is_sparse, namespace, to_host
+from .messages import ArgumentError, ArgumentMemoryError, ArgumentTypeError
 
 T = TypeVar("T")
+
+#: Largest array with a row and a column for each neuron that is formed of a sparse network,
+#: in bytes: that of 16,384 neurons.
+DENSE_BYTES = 2**31
 
 
 def shown(value: object) -> str:
@@ -32,12 +37,12 @@ def must(
     name: str,
     wanted: str,
     got: object,
-    error: type[ValueError] | type[TypeError] = ValueError,
+    error: type[ValueError] | type[TypeError] | type[MemoryError] = ValueError,
 ) -> None:
     """Refuse an argument that is not ``ok``: "`name` must ``wanted``; got ``got``."."""
     if not ok:
-        kind = ArgumentTypeError if error is TypeError else ArgumentError
-        raise kind(name, wanted, got)
+        kinds = {TypeError: ArgumentTypeError, MemoryError: ArgumentMemoryError}
+        raise kinds.get(error, ArgumentError)(name, wanted, got)
 
 
 def instance(value: object, kinds: type | UnionType, name: str, wanted: str) -> None:
@@ -209,13 +214,37 @@ def generator(
         raise kind(name, wanted, repr(rng)) from None
 
 
-def square_weights(weights: object) -> np.ndarray:
-    """Return ``weights`` as a private, read-only float64 square matrix."""
-    array = host_array(weights, "weights", ndim=(2,))
+def square_weights(weights: object) -> Any:
+    """Return ``weights`` as a private, read-only float64 square matrix, CSR if sparse."""
+    if not is_sparse(weights):
+        made = host_array(weights, "weights", ndim=(2,))
+        parts = [made]
+    else:
+        given: Any = weights
+        wanted, got = "hold real numbers in two dimensions", f"{given.dtype} {given.shape}"
+        must(given.ndim == 2 and given.dtype.kind in "iufb", "weights", wanted, got)
+        made: Any = sparse.csr_array(given).astype(np.float64)
+        made.sum_duplicates()
+        made.eliminate_zeros()
+        parts = [made.data, made.indices, made.indptr]
+        bad = np.flatnonzero(~np.isfinite(made.data))[:1]
+        for entry in bad:
+            row = int(np.searchsorted(made.indptr, entry, side="right")) - 1
+            where = f"{made.data[entry]} at index {(row, int(made.indices[entry]))}"
+            must(False, "weights", "be finite", f"{where}, remove or impute such entries")
     wanted = "be a square matrix, one row and one column per neuron"
-    must(array.shape[0] == array.shape[1], "weights", wanted, f"shape {array.shape}")
-    array.flags.writeable = False
-    return array
+    must(made.shape[0] == made.shape[1], "weights", wanted, f"shape {made.shape}")
+    require(made.shape[0], f"`weights` is empty: it has shape {made.shape}.")
+    for part in parts:
+        part.flags.writeable = False
+    return made
+
+
+def formable(n_neurons: int, what: str, instead: str) -> None:
+    """Refuse to form an array with a row and a column per neuron if it is too large."""
+    gib = f"{8 * n_neurons**2 / 2**30:.3g} GiB"
+    problem = f"{what} of {n_neurons} neurons would take arrays of {gib}; {instead}."
+    require(8 * n_neurons**2 <= DENSE_BYTES, problem, MemoryError)
 
 
 def stimuli(X: object, n_steps: int) -> Any:

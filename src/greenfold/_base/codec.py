@@ -31,7 +31,9 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeAlias, Typ
 
 import numpy as np
 from numpy.lib import format as npy
+from scipy import sparse
 
+from .arrays import is_sparse
 from .files import Json, replacing
 
 _FORMAT = "greenfold-model"
@@ -223,6 +225,43 @@ class Numbers(Field):
         if self.positive and not (array > 0).all():
             refuse_file(f"its array {name!r} is not positive.")
         return array
+
+
+class Square(Numbers):
+    """A square matrix with rows and columns of the given length, dense or sparse (CSR)."""
+
+    def __init__(self, length: str) -> None:
+        super().__init__(length, length)
+        self.length = length
+
+    def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
+        if not is_sparse(value):
+            return super().pack(value, name, arrays)
+        parts = {"array": value.data, "columns": value.indices, "ends": value.indptr}
+        told: dict[str, str] = {}
+        for part, array in parts.items():
+            told[part] = name if part == "array" else f"{name}_{part}"
+            arrays[told[part]] = array
+        return told
+
+    def unpack(self, told: Json, name: str, stored: Stored) -> Any:
+        if not isinstance(told, dict) or "ends" not in told:
+            return super().unpack(told, name, stored)
+        parts: list[np.ndarray] = []
+        for part, kinds in (("array", "iuf"), ("columns", "iu"), ("ends", "iu")):
+            array = stored.array({"array": told.get(part)}, f"{name} ({part})")
+            if array.ndim != 1 or array.dtype.kind not in kinds:
+                refuse_file(f"its array {name!r} is no sparse matrix.")
+            parts.append(array)
+        values, columns, ends = parts
+        n = stored.length(self.length, len(ends) - 1)
+        fits = len(ends) == n + 1 and n > 0 and len(columns) == len(values) == ends[-1]
+        fits = fits and ends[0] == 0 and (ends[1:] >= ends[:-1]).all()
+        if not fits or (len(columns) and not 0 <= columns.min() <= columns.max() < n):
+            refuse_file(f"its array {name!r} is no sparse matrix of {n} rows.")
+        if not np.isfinite(values).all():
+            refuse_file(f"its array {name!r} is not finite.")
+        return sparse.csr_array((values, columns, ends), shape=(n, n))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,6 +53,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of a wrong type."""
 
 
+class ArgumentMemoryError(ArgumentError, MemoryError):
+    """An argument that would need too much memory."""
+
+
 class SeriesError(ValueError):
     """A wrong series: "``before`` series at index ``index````after``"."""
 

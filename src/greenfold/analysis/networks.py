@@ -23,6 +23,7 @@ from .._base.progress import Bar, display, watched
 from .._base.threads import with_few_threads
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
+from ..networks import matrices, spectra
 from ..networks.echo_state import AnyNetwork, EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from ..networks.resting_state import UnstableError
@@ -183,8 +184,8 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
     """Return start, limits and constructor for the (largest) leak and weight scale g."""
     most = float(np.max(network.leak))
     leak = np.broadcast_to(np.asarray(network.leak, dtype=float), (network.n_neurons,))
-    sloped = (network.linear_step[0] - np.diag(1 - leak)) / leak[:, None]
-    radius = float(np.abs(np.linalg.eigvals(sloped)).max())
+    sloped = matrices.scaled_rows(network.linear_step[1] / leak, network.weights)
+    radius = spectra.largest(sloped, "absolute value")
     # Networks with |λ| < 1 are stable at every leak; other networks at smaller leaks only.
     limits = {
         "leak": (_SMALLEST_LEAK, 1.0 if radius < 1 else most),
@@ -198,9 +199,15 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
     return {"leak": most, "g": 1.0}, limits, make
 
 
+def _dense(network: Reservoir) -> np.ndarray:
+    """Return the linear weights as a dense array, unless they are too large."""
+    what, instead = "the choice of decay times and frequencies", "choose `tau` and `g`"
+    return matrices.dense(network.linear_weights, what, instead)
+
+
 def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """Return start, limits and constructor for oscillators and the input scale τ."""
-    weights, tau = network.linear_weights, network.tau
+    weights, tau = _dense(network), network.tau
 
     def make(values: dict[str, np.ndarray]) -> Reservoir:
         frequencies, tau = np.maximum(values["frequencies"], 0.0), float(values["tau"][0])
@@ -295,7 +302,7 @@ class Task:
         maps = self.system(network).maps
         problem = LinearProblem(maps, self.stimuli, self.eta)
         d = problem.by_channel(problem.gradient_at(problem.kernel(u, v)))
-        rates = Rates((network.linear_weights - np.eye(n)) / tau, u / tau)
+        rates = Rates((_dense(network) - np.eye(n)) / tau, u / tau)
         own, drive = maps.rates_pullback(rates, u, v, d)
         of_tau = -float(np.vdot(drive, rates.drive))
         if self.noise is not None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 
 from .._base import checks as check
+from ..networks.matrices import dense
 from ..networks.reservoir import Reservoir
 
 #: Largest noise whose square, and results computed from it, are finite.
@@ -70,7 +71,9 @@ def state_covariance(
     n = reservoir.n_neurons
     tau = np.broadcast_to(np.asarray(reservoir.tau, dtype=np.float64), (n,))
     Q = covariance(noise, "noise", n) / np.outer(tau, tau)
-    A = (reservoir.linear_weights - np.eye(n)) / tau[:, None]
+    instead = "noise on the readout needs no covariance (`readout_noise`)"
+    linear = dense(reservoir.linear_weights, "the covariance of the states", instead)
+    A = (linear - np.eye(n)) / tau[:, None]
     if duration is None:
         if np.linalg.eigvals(A).real.max() >= 0:
             modes = "a network with growing modes, whose noise has no limit"

@@ -52,6 +52,7 @@ from .._base.arrays import (
 )
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
+from ..networks.matrices import by_products, dense
 from ..networks.reservoir import Reservoir
 from ..unfolding.products import Product, cached_rows, in_columns
 from ..unfolding.propagators import HasArrays, Step, doubled, norm_bound, phi_functions
@@ -425,8 +426,9 @@ def make_step(network: Reservoir | EchoStateNetwork, length: float) -> TrueStep:
         parts = weights, network.leak, network.gain
         return leaky_step(*parts, network.bias, network.rest)
     tau = np.broadcast_to(np.asarray(network.tau), (network.n_neurons,))
-    if sparse.issparse(weights):
+    if by_products(weights):
         f = NonlinearPart.around(network.rest, network.gain, keep_line=True)
         return sparse_step(weights, tau, f, length)
     f = NonlinearPart.around(network.rest, network.gain)
-    return exponential_step(weights, tau, f, length)
+    propagated = dense(weights, "dense propagators", "draw fewer connections")
+    return exponential_step(propagated, tau, f, length)

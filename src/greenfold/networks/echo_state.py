@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base import codec
+from . import matrices, spectra
 from . import weights as plans
 from .gains import Gain
 from .reservoir import NETWORK, PER_NEURON, Network, Reservoir, slope_at_rest
@@ -31,7 +32,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
-        W_ij is the connection from neuron j to neuron i. Stored as a dense array.
+        W_ij is the connection from neuron j to neuron i; kept as in `Reservoir`.
     leak : float or array_like (n_neurons,)
         Leak a in (0, 1], the share of a neuron's state that each step renews.
     gain : Gain, optional
@@ -154,8 +155,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         return EchoStateNetwork(self.weights, leak, *parts)
 
     @cached_property
-    def linear_step(self) -> tuple[np.ndarray, np.ndarray]:
-        """Matrices E = 1 − a + a φ' W and F = a φ' of the step d' = E d + F u x near rest.
+    def linear_step(self) -> tuple[matrices.Weights, np.ndarray]:
+        """E = 1 − a + a φ' W and the diagonal a φ' of F, of the step d' = E d + F u x.
 
         a is the leak and φ' the slope φ'(W y* + b) of each neuron.
         """
@@ -163,12 +164,14 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         slope = np.asarray(self.gain.derivative(active), dtype=np.float64)
         leak = np.broadcast_to(self.leak, (self.n_neurons,))
         part = leak * slope
-        return np.diag(1 - leak) + part[:, None] * self.weights, np.diag(part)
+        return matrices.plus_diagonal(
+            matrices.scaled_rows(part, self.weights), 1 - leak
+        ), part
 
     @cached_property
     def spectral_radius(self) -> float:
         """Largest |λ| of E: the share of the slowest deviation left after one step."""
-        return float(np.abs(np.linalg.eigvals(self.linear_step[0])).max())
+        return spectra.largest(self.linear_step[0], "absolute value")
 
 
 codec.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER_NEURON)

@@ -18,9 +18,10 @@ from scipy import linalg
 from .._base import checks as check
 from .._base import codec
 from .._base.printing import Shown
+from . import matrices, spectra
 from . import weights as plans
 from .gains import KINDS, Gain
-from .resting_state import UnstableError, abscissa, continuous_resting_state
+from .resting_state import UnstableError, continuous_resting_state
 
 __all__ = ["Eigenmodes", "Gain", "Reservoir", "UnstableError"]
 
@@ -35,7 +36,7 @@ NetworkT = TypeVar("NetworkT", bound="Network")
 class Network(Shown, codec.Saved):
     """A base class of `Reservoir` and `EchoStateNetwork`, which add equations of motion."""
 
-    weights: np.ndarray
+    weights: matrices.Weights
     gain: Gain
     allow_unstable: bool
     bias: np.ndarray | None
@@ -65,13 +66,14 @@ class Network(Shown, codec.Saved):
         name = self._speed
         # A frozen dataclass does not allow `setattr`.
         vars(self).update(weights=matrix, gain=gain, allow_unstable=bool(allow_unstable))
-        speed = check.positive_each(speed, name, len(matrix), self._fastest)
-        vars(self).update({name: speed, "bias": check.constant_input(bias, len(matrix))})
+        n = matrix.shape[0]
+        speed = check.positive_each(speed, name, n, self._fastest)
+        vars(self).update({name: speed, "bias": check.constant_input(bias, n)})
         rest = self._resting_state()
         rest.flags.writeable = False
         vars(self)["rest"] = rest
         tolerated = self.allow_unstable and (self._may_grow or self.gain.is_linear)
-        if not (self.is_stable or tolerated):
+        if not (tolerated or self.is_stable):
             message = f"`weights` make the network unstable: {self._say_growth()}."
             raise UnstableError(message, getattr(self, self._growth[1]))
 
@@ -91,7 +93,7 @@ class Network(Shown, codec.Saved):
     def _solve_rest(self, bias: np.ndarray) -> np.ndarray:
         """Return the resting state of a linear network, stable or not."""
         connectivity = self.gain.slope * self.weights
-        return np.linalg.solve(np.eye(self.n_neurons) - connectivity, bias)
+        return spectra.solve(matrices.plus_diagonal(-connectivity, 1.0), bias)
 
     #: Methods that return the stable resting state for a bias, and that describe how an
     #: unstable network grows.
@@ -100,7 +102,7 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def cycle(
-        cls: Callable[Concatenate[np.ndarray, Others], Made],
+        cls: Callable[Concatenate[matrices.Weights, Others], Made],
         n_neurons: int,
         weight: float = 0.9,
         *args: Others.args,
@@ -115,7 +117,7 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def delay_line(
-        cls: Callable[Concatenate[np.ndarray, Others], Made],
+        cls: Callable[Concatenate[matrices.Weights, Others], Made],
         n_neurons: int,
         weight: float = 0.9,
         *args: Others.args,
@@ -130,7 +132,7 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def from_graph(
-        cls: Callable[Concatenate[np.ndarray, Others], Made],
+        cls: Callable[Concatenate[matrices.Weights, Others], Made],
         graph: Any,
         spectral_radius: float | None = 0.9,
         weight: str | None = "weight",
@@ -207,7 +209,7 @@ def slope_at_rest(gain: Gain | None, purpose: str) -> float:
 
 def first_stable(
     plan: plans.WeightPlan,
-    make: Callable[[np.ndarray], NetworkT],
+    make: Callable[[matrices.Weights], NetworkT],
     spectral_radius: float | None,
     max_draws: int,
 ) -> NetworkT:
@@ -224,7 +226,7 @@ def first_stable(
             found.append(error.abscissa)
             # The largest eigenvalue varies by about 1/√N between draws. If it exceeds
             # 1 by far more, drawing again does not help.
-            hopeless = min(found) > 1 + 5 / np.sqrt(len(weights))
+            hopeless = min(found) > 1 + 5 / np.sqrt(weights.shape[0])
             if len(found) == max_draws or hopeless:
                 allow = "allow_unstable" in str(error)
                 message = _say_draws(found, plan.g, hopeless, allow)
@@ -276,7 +278,7 @@ _PARAMETERS = codec.Plain(
 )
 #: Fields of every network in a file.
 NETWORK = {
-    "weights": codec.Numbers("neurons", "neurons"),
+    "weights": codec.Square("neurons"),
     "gain": codec.Object(
         Gain.of_kind, _taken_gain, kind=codec.one_of(KINDS), parameters=_PARAMETERS
     ),
@@ -334,8 +336,10 @@ class Reservoir(Network, kind="reservoir"):
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
-        W_ij is the connection from neuron j to neuron i. Stored as a dense array,
-        because the propagator of a sparse network is dense.
+        W_ij is the connection from neuron j to neuron i. ``weights`` of the network is
+        an ndarray, or a CSR array if they are given sparse. `unfold` computes with
+        products with W if there are 1,000 neurons or more and at most 10 % connections,
+        without any dense array.
     tau : float or array_like (n_neurons,)
         Time constant of all neurons or of each neuron, in the unit of time of the stimuli.
     gain : Gain, optional
@@ -429,7 +433,8 @@ class Reservoir(Network, kind="reservoir"):
         spectral_radius : float, optional
             Scale the weights so that this is the largest |λ| of W; it replaces ``g``.
         connectivity : float
-            Probability of a connection; g remains the radius.
+            Probability of a connection; g remains the radius. Up to 0.1, 1,000 neurons and
+            more are drawn as a sparse array.
         """
         plan = plans.random_plan(n_neurons, _g(g, spectral_radius), rng, connectivity)
         make = partial(cls, tau=tau, gain=gain, allow_unstable=allow_unstable, bias=bias)
@@ -621,26 +626,28 @@ class Reservoir(Network, kind="reservoir"):
         return (0.0, *self.gain.coefficients[1:])
 
     @cached_property
-    def linear_weights(self) -> np.ndarray:
+    def linear_weights(self) -> matrices.Weights:
         """Connectivity W_ij φ'(y*_j) of the network linearised at rest."""
         slope = self.coefficients[1] if len(self.coefficients) > 1 else 0.0
-        return slope * self.weights
+        return matrices.scaled_columns(self.weights, slope)
 
-    def mode_matrix(self, connectivity: np.ndarray) -> np.ndarray:
+    def mode_matrix(self, connectivity: matrices.Weights) -> matrices.Weights:
         """Return the matrix that has these `Eigenmodes`, from a connectivity."""
         if not isinstance(self.pace, np.ndarray):
             return connectivity
-        identity = np.eye(self.n_neurons)
-        return identity + self.pace[:, None] * (connectivity - identity)
+        decay = matrices.scaled_rows(self.pace, matrices.plus_diagonal(connectivity, -1.0))
+        return matrices.plus_diagonal(decay, 1.0)
 
     @cached_property
     def spectral_abscissa(self) -> float:
         """Largest Re λ of the linear connectivity; see `Eigenmodes` if τ differs."""
-        return abscissa(self.mode_matrix(self.linear_weights))
+        return spectra.largest(self.mode_matrix(self.linear_weights), "real part")
 
     def modes(self) -> Eigenmodes:
         """Return eigenvalues, left eigenvectors and time constants of the connectivity."""
+        what, instead = "`modes`", "`spectral_abscissa` needs none of them"
         matrix = self.mode_matrix(self.linear_weights)
+        matrix = matrices.dense(matrix, what, instead)
         eig: Any = linalg.eig  # the stubs expect three results
         eigenvalues, left = eig(matrix, left=True, right=False)
         order = np.argsort(-np.real(eigenvalues), kind="stable")
@@ -664,8 +671,11 @@ class Reservoir(Network, kind="reservoir"):
         slopes = self.gain.derivative(self.rest + states).reshape(-1, self.n_neurons)
         # One matrix at a time: N×N matrices for a whole trajectory of many cases may not
         # fit into memory.
-        found = [abscissa(self.mode_matrix(self.weights * slope)) for slope in slopes]
-        return np.asarray(found).reshape(states.shape[:-1])
+        found = np.empty(len(slopes))
+        for case, slope in enumerate(slopes):
+            matrix = self.mode_matrix(matrices.scaled_columns(self.weights, slope))
+            found[case] = spectra.largest(matrix, "real part")
+        return found.reshape(states.shape[:-1])
 
 
 RESERVOIR = codec.describe("reservoir", Reservoir, **NETWORK, tau=PER_NEURON)

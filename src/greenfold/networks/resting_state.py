@@ -7,12 +7,16 @@ state is refused unless small deviations from it decay.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
+from .._base.arrays import is_sparse
+from . import spectra
 from .gains import Function
+from .matrices import Weights, plus_diagonal, scaled_columns, scaled_rows
 
 
 class UnstableError(ValueError):
@@ -30,13 +34,16 @@ class UnstableError(ValueError):
 #: Largest residual, relative to the terms that cancel in it, and the time that the network
 #: may take to settle, in units of its slowest time constant.
 _RESIDUAL, _SETTLE = 1e-12, 200.0
+#: Numbers of Newton steps for sparse weights, and of halvings of a step that is too long.
+_STEPS, _HALVINGS = 50, 20
 
 Map = Callable[[np.ndarray], np.ndarray]
+Jacobian = Callable[[np.ndarray], Weights]
 Size = Callable[[np.ndarray], float]
 
 
 def continuous_resting_state(
-    W: np.ndarray, bias: np.ndarray, tau: np.ndarray, phi: Function, slope: Function
+    W: Weights, bias: np.ndarray, tau: np.ndarray, phi: Function, slope: Function
 ) -> np.ndarray:
     """Return the stable fixed point (N,) of T ẏ = −y + W φ(y) + b.
 
@@ -48,29 +55,34 @@ def continuous_resting_state(
     def residual(y: np.ndarray) -> np.ndarray:
         return W @ phi(y) + bias - y
 
-    def jacobian(y: np.ndarray) -> np.ndarray:
-        return W * slope(y) - np.eye(len(W))
+    def jacobian(y: np.ndarray) -> Weights:
+        return plus_diagonal(scaled_columns(W, slope(y)), -1.0)
 
     def growth(y: np.ndarray) -> float:
-        return abscissa(jacobian(y) * (tau.mean() / tau)[:, None])
+        return spectra.largest(scaled_rows(tau.mean() / tau, jacobian(y)), "real part")
 
     def settle(y: np.ndarray) -> np.ndarray:
         def slopes(_: float, y: np.ndarray) -> np.ndarray:
             return jacobian(y) / tau[:, None]
 
-        t = 0.0, _SETTLE * float(tau.max())
-        return solve_ivp(
-            lambda _, y: residual(y) / tau, t, y, "LSODA", jac=slopes, rtol=1e-8, atol=1e-10
-        ).y[:, -1]
+        t, integrate = (0.0, _SETTLE * float(tau.max())), cast("Any", solve_ivp)
+        method: dict[str, Any] = {"method": "LSODA", "jac": slopes}
+        if is_sparse(W):
+            method = {"method": "RK45"}  # LSODA would allocate an N×N array
+
+        def rates(_: float, y: np.ndarray) -> np.ndarray:
+            return residual(y) / tau
+
+        return integrate(rates, t, y, **method, rtol=1e-8, atol=1e-10).y[:, -1]
 
     def size(y: np.ndarray) -> float:
-        return float((np.abs(W) @ np.abs(phi(y))).max())
+        return float((abs(W) @ np.abs(phi(y))).max())
 
     return _find(residual, jacobian, growth, settle, size, bias)
 
 
 def discrete_resting_state(
-    W: np.ndarray,
+    W: Weights,
     bias: np.ndarray,
     leak: float | np.ndarray,
     phi: Function,
@@ -80,17 +92,17 @@ def discrete_resting_state(
 
     It raises the same errors as `continuous_resting_state`.
     """
-    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(W),))
+    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), bias.shape)
 
     def residual(y: np.ndarray) -> np.ndarray:
         return phi(W @ y + bias) - y
 
-    def jacobian(y: np.ndarray) -> np.ndarray:
-        return slope(W @ y + bias)[:, None] * W - np.eye(len(W))
+    def jacobian(y: np.ndarray) -> Weights:
+        return plus_diagonal(scaled_rows(slope(W @ y + bias), W), -1.0)
 
     def growth(y: np.ndarray) -> float:
-        step = np.eye(len(W)) + leak[:, None] * jacobian(y)
-        return float(np.abs(np.linalg.eigvals(step)).max()) - 1
+        step = plus_diagonal(scaled_rows(leak, jacobian(y)), 1.0)
+        return spectra.largest(step, "absolute value") - 1
 
     def settle(y: np.ndarray) -> np.ndarray:
         for _ in range(int(_SETTLE / leak.min())):
@@ -103,21 +115,45 @@ def discrete_resting_state(
     return _find(residual, jacobian, growth, settle, size, bias)
 
 
-def abscissa(matrix: np.ndarray) -> float:
-    """Return the largest real part of the eigenvalues."""
-    return float(np.real(np.linalg.eigvals(matrix)).max())
+def _newton(residual: Map, jacobian: Jacobian, y: np.ndarray) -> np.ndarray:
+    """Return the end of Newton's method with sparse Jacobians, whose steps lower ‖r‖."""
+    r = residual(y)
+    for _ in range(_STEPS):
+        try:
+            step = spectra.solve(jacobian(y), r)
+        except np.linalg.LinAlgError:
+            break
+        size, length = np.linalg.norm(r), 1.0
+        for _ in range(_HALVINGS):
+            ahead = residual(y - length * step)
+            if np.linalg.norm(ahead) < size:
+                break
+            length /= 2
+        else:  # only rounding is left, or there is no way down
+            break
+        y, r = y - length * step, ahead
+    return y
 
 
 def _find(
-    residual: Map, jacobian: Map, growth: Size, settle: Map, size: Size, bias: np.ndarray
+    residual: Map,
+    jacobian: Jacobian,
+    growth: Size,
+    settle: Map,
+    size: Size,
+    bias: np.ndarray,
 ) -> np.ndarray:
     def fixed_point_near(start: np.ndarray) -> np.ndarray | None:
         if not np.isfinite(start).all():
             return None
-        found = root(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
-        # Add two Newton steps: the error that `root` leaves is the square of its step.
-        for _ in range(2):
-            found = found - np.linalg.lstsq(jacobian(found), residual(found), rcond=None)[0]
+        solve, least = cast("Any", root), cast("Any", np.linalg.lstsq)
+        if is_sparse(jacobian(start)):
+            found = _newton(residual, jacobian, start)
+        else:
+            found = solve(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
+            # Two more Newton steps: the error that `root` leaves is the square of its step.
+            for _ in range(2):
+                found = found - least(jacobian(found), residual(found), rcond=None)[0]
         allowed = _RESIDUAL * (size(found) + np.abs(found).max() + np.abs(bias).max())
         close = np.abs(residual(found)).max() <= max(allowed, np.finfo(float).tiny)
         return found if close else None

@@ -1,7 +1,8 @@
 """Weight matrices: random, in a ring or a chain, for delay systems, or from a graph.
 
 The functions check their arguments and return matrices, or a `WeightPlan` that draws them.
-W_ij is the connection from neuron j to neuron i.
+W_ij is the connection from neuron j to neuron i. Matrices of many neurons with few
+connections are sparse (CSR), and no dense array is made for them.
 """
 
 from __future__ import annotations
@@ -17,27 +18,33 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 from .._base import checks as check
-from .._base.arrays import Array
+from .._base.arrays import Array, is_sparse
 from ..datasets.connectome import Connectome
+from . import spectra
+from .matrices import (
+    SPARSE_NEURONS,
+    Weights,
+    csr,
+    is_large_and_sparse,
+    scaled_columns,
+    scaled_rows,
+)
 
 #: Weights of any array library, or a sparse matrix of SciPy.
 Matrix: TypeAlias = "ArrayLike | Array | sparse.sparray[Any] | sparse.spmatrix[Any]"
 Rng = np.random.Generator | int | None
-
-#: Largest size of dense weights; a larger matrix is refused before it is allocated.
-_MOST_BYTES = 8 * 2**30
 
 
 @dataclass(frozen=True)
 class WeightPlan:
     """A plan to draw weights whose eigenvalues fill a disc of radius about g."""
 
-    make: Callable[[], np.ndarray]
+    make: Callable[[], Weights]
     g: float
     #: Number of neurons in each population, in the order of the neurons.
     sizes: tuple[int, ...]
 
-    def draw(self, spectral_radius: float | None = None) -> np.ndarray:
+    def draw(self, spectral_radius: float | None = None) -> Weights:
         """Draw weights, and scale them to the largest |λ| if it is given."""
         weights = self.make()
         if spectral_radius is None:
@@ -60,9 +67,11 @@ def random_plan(n_neurons: int, g: float, rng: Rng, connectivity: float) -> Weig
     """
     n_neurons, g = check.count(n_neurons, "n_neurons"), check.positive(g, "g")
     share, source = _share(connectivity), check.generator(rng)
+    few, spread = _drawn_sparse(n_neurons, share), g / np.sqrt(n_neurons * share)
 
-    def make() -> np.ndarray:
-        spread = g / np.sqrt(n_neurons * share)
+    def make() -> Weights:
+        if few:
+            return spread * _normal_entries(n_neurons, share, source)
         return _thinned(source.standard_normal((n_neurons,) * 2) * spread, share, source)
 
     return WeightPlan(make, g, (n_neurons,))
@@ -93,16 +102,29 @@ def dale_plan(
     if inhibition is not None:
         inhibition = check.positive(inhibition, "inhibition")
     p, source = _share(connectivity), check.generator(rng)
+    few = _drawn_sparse(n_neurons, p)
 
-    def make() -> np.ndarray:
-        weights = _thinned(np.abs(source.standard_normal((n_neurons,) * 2)), p, source)
-        excited, inhibited = weights[:, :n_excitatory], weights[:, n_excitatory:]
-        inhibited *= -1
+    def make() -> Weights:
+        if few:
+            weights = abs(_normal_entries(n_neurons, p, source))
+            weights.data[weights.indices >= n_excitatory] *= -1
+            excited, inhibited = weights.maximum(0), weights.minimum(0)
+        else:
+            weights = _thinned(np.abs(source.standard_normal((n_neurons,) * 2)), p, source)
+            excited, inhibited = weights[:, :n_excitatory], weights[:, n_excitatory:]
+            inhibited *= -1
         if inhibition is not None:
-            up, down = excited.sum(1), -inhibited.sum(1)
+            up, down = excited.sum(axis=1), -inhibited.sum(axis=1)
             both = (up > 0) & (down > 0)
-            inhibited[both] *= (inhibition * up[both] / down[both])[:, None]
-        radius = float(np.sqrt(weights.var(axis=0).sum()))
+            factors = inhibition * up[both] / down[both]
+            if few:
+                each = np.ones(n_neurons)
+                each[both] = factors
+                weights = excited + scaled_rows(each, inhibited)
+            else:
+                inhibited[both] *= factors[:, None]
+        variances = weights.var(axis=0) if not few else _variances(weights)
+        radius = float(np.sqrt(variances.sum()))
         return weights * (g / radius) if radius else weights
 
     return WeightPlan(make, g, (n_excitatory, n_neurons - n_excitatory))
@@ -130,6 +152,7 @@ def spatial_plan(
     share, size = _share(connectivity), 2
     if n_dimensions is not None:
         size = check.count(n_dimensions, "n_dimensions")
+    _refuse_dense(n_neurons)
     given = None
     if positions is not None:
         check.without_effect(n_dimensions is not None, "n_dimensions", "beside `positions`")
@@ -164,6 +187,47 @@ def spatial_plan(
     return WeightPlan(make, g, (n_neurons,))
 
 
+def _drawn_sparse(n_neurons: int, share: float) -> bool:
+    """Return whether to draw a sparse matrix; refuse weights that are too large."""
+    few = is_large_and_sparse(n_neurons, share)
+    _refuse_dense(n_neurons, share * n_neurons if few else None)
+    return few
+
+
+def _refuse_dense(n_neurons: int, per_row: float | None = None) -> None:
+    """Refuse weights that are too large: dense ones, or sparse ones of some per row."""
+    needed = 8.0 * n_neurons**2 if per_row is None else 12.0 * per_row * n_neurons
+    advice = f"pass connectivity={100 / n_neurons:.1g} to Reservoir.random"
+    wanted = f"not give more than {check.DENSE_BYTES / 2**30:g} GiB of weights ({advice})"
+    kind = "dense" if per_row is None else "sparse"
+    got = f"{n_neurons}, whose {kind} weights take {needed / 2**30:.3g} GiB"
+    check.must(needed <= check.DENSE_BYTES, "n_neurons", wanted, got, MemoryError)
+
+
+def _normal_entries(n_neurons: int, share: float, rng: np.random.Generator) -> Weights:
+    """Return a sparse matrix in which a share of the entries is normal, at random places.
+
+    The gaps between successive entries, row by row, have a geometric distribution.
+    """
+    size = n_neurons**2
+    mean = share * size
+    gaps = rng.geometric(share, int(mean + 8 * np.sqrt(mean)) + 16)
+    places = np.cumsum(gaps) - 1
+    while places[-1] < size:  # almost never
+        more = places[-1] + np.cumsum(rng.geometric(share, 16))
+        places = np.append(places, more)
+    places = places[places < size]
+    rows, columns = np.divmod(places, n_neurons)
+    ends = np.searchsorted(rows, np.arange(n_neurons + 1))
+    parts = rng.standard_normal(len(places)), columns, ends
+    return csr(parts, shape=(n_neurons, n_neurons))
+
+
+def _variances(weights: Weights) -> np.ndarray:
+    """Return the variance of each column of a sparse matrix, zeros included."""
+    return weights.power(2).mean(axis=0) - np.asarray(weights.mean(axis=0)) ** 2
+
+
 def _share(connectivity: float) -> float:
     value = check.positive(connectivity, "connectivity")
     check.must(value <= 1, "connectivity", "be a share, at most 1", f"{value:g}")
@@ -177,11 +241,9 @@ def _thinned(weights: np.ndarray, share: float, rng: np.random.Generator) -> np.
     return weights
 
 
-def _scaled(
-    weights: np.ndarray, radius: float, given: str, what: str, advice: str
-) -> np.ndarray:
+def _scaled(weights: Weights, radius: float, given: str, what: str, advice: str) -> Weights:
     """Scale the weights so that their largest |λ| is ``radius``."""
-    found = float(np.abs(np.linalg.eigvals(weights)).max())
+    found = spectra.largest(weights, "absolute value")
     # The test for zero is exact: without loops, LAPACK first permutes the weights to a
     # triangle.
     problem = f"the {what} has no loop, so all its eigenvalues are zero; {advice}"
@@ -189,21 +251,31 @@ def _scaled(
     return weights * (radius / found)
 
 
-def cycle_weights(n_neurons: int, weight: float) -> np.ndarray:
+def cycle_weights(n_neurons: int, weight: float) -> Weights:
     """Return a ring: neuron i drives neuron i + 1, and the last drives the first."""
-    strength = check.number(weight, "weight")
-    return strength * np.roll(np.eye(check.count(n_neurons, "n_neurons")), 1, axis=0)
+    return _following(n_neurons, weight, closed=True)
 
 
-def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
+def delay_line_weights(n_neurons: int, weight: float) -> Weights:
     """Return a chain: neuron i drives neuron i + 1, and the last drives none."""
-    strength = check.number(weight, "weight")
-    return strength * np.eye(check.count(n_neurons, "n_neurons"), k=-1)
+    return _following(n_neurons, weight, closed=False)
+
+
+def _following(n_neurons: int, weight: float, closed: bool) -> Weights:
+    """Return weights with which each neuron drives the next."""
+    strength, n = check.number(weight, "weight"), check.count(n_neurons, "n_neurons")
+    if n < SPARSE_NEURONS:
+        ring = np.roll(np.eye(n), 1, axis=0)
+        return strength * (ring if closed else np.eye(n, k=-1))
+    check.must(n < 2**27, "n_neurons", f"be below {2**27}", n, MemoryError)
+    target = np.arange(0 if closed else 1, n)
+    places = target, (target - 1) % n
+    return csr((np.full(len(target), strength), places), shape=(n, n))
 
 
 def oscillator_weights(
     decay_times: ArrayLike, frequencies: ArrayLike, tau: float | None = None
-) -> tuple[np.ndarray, float]:
+) -> tuple[Weights, float]:
     """Return weights and τ of independent damped oscillators of two neurons each."""
     T = check.host_array(decay_times, "decay_times", ndim=(1,))
     omega = check.host_array(frequencies, "frequencies", ndim=(1,))
@@ -212,12 +284,12 @@ def oscillator_weights(
     check.must(T.min() > 0, "decay_times", "be positive", f"{T.min():g}")
     check.must(omega.min() >= 0, "frequencies", "not be negative", f"{omega.min():g}")
     tau = float(T.min()) if tau is None else check.positive(tau, "tau")
-    weights = np.zeros((2 * len(T),) * 2)
     even = 2 * np.arange(len(T))
-    weights[even, even] = weights[even + 1, even + 1] = 1 - tau / T
-    weights[even + 1, even] = tau * omega
-    weights[even, even + 1] = -tau * omega
-    return weights, tau
+    odd, kept, turned = even + 1, 1 - tau / T, tau * omega
+    values = np.concatenate([kept, kept, turned, -turned])
+    places = np.concatenate([even, odd, odd, even]), np.concatenate([even, odd, even, odd])
+    made = csr((values, places), shape=(2 * len(T),) * 2)
+    return (made if made.shape[0] >= SPARSE_NEURONS else made.toarray()), tau
 
 
 class LegendreDelay(NamedTuple):
@@ -245,6 +317,7 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
     """
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
+    _refuse_dense(n_neurons)
     tau = theta / n_neurons if tau is None else check.positive(tau, "tau")
     rates, inputs, v = _legendre(n_neurons)
     ratio = tau / theta
@@ -258,6 +331,7 @@ def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
     """
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
+    _refuse_dense(n_neurons)
     rates, inputs, v = _legendre(n_neurons)
     block = np.zeros((n_neurons + 1,) * 2)
     block[:-1, :-1], block[:-1, -1] = rates / theta, inputs / theta
@@ -280,7 +354,7 @@ def graph_weights(
     nodes: Iterable[Hashable] | None = None,
     inhibitory: Iterable[Hashable] | None = None,
     spectral_radius: float | None = 0.9,
-) -> np.ndarray:
+) -> Weights:
     """Return the weights W of a graph: W_ij is the edge from node j to node i.
 
     See `from_graph`. Entry [i, j] of a matrix is the edge from i to j, as in SciPy's
@@ -294,11 +368,15 @@ def graph_weights(
     else:
         check.without_effect(weight != "weight", "weight", "for a matrix")
         adjacency, names = _of_matrix(graph, nodes)
-    weights = np.ascontiguousarray(adjacency.T)
     places = {name: i for i, name in enumerate(names)}
+    signs = np.ones(len(names))
     for node in () if inhibitory is None else inhibitory:
         check.must(node in places, "inhibitory", "name nodes of the network", repr(node))
-        weights[:, places[node]] *= -1
+        signs[places[node]] *= -1
+    if is_sparse(adjacency):
+        weights = scaled_columns(csr(adjacency.T), signs)
+    else:
+        weights = np.ascontiguousarray(adjacency.T) * signs
     if spectral_radius is None:
         return weights
     radius = check.positive(spectral_radius, "spectral_radius")
@@ -308,29 +386,33 @@ def graph_weights(
 
 def _of_networkx(
     graph: Any, weight: str | None, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, Sequence[Hashable]]:
+) -> tuple[Weights, Sequence[Hashable]]:
     with check.needs("`graph`", "graph"):
         import networkx
     names = list(graph.nodes if nodes is None else nodes)
-    _refuse_size(len(names))
+    check.require(names, "`graph` is empty: it has no nodes.")
     edges = graph.edges(data=True)
     known = weight in (None, "weight") or any(weight in edge[2] for edge in edges)
     problem = f"`weight` = {weight!r} is an attribute that no edge of the graph has"
     check.require(known, f"{problem}; pass weight=None for edges of weight 1.")
-    to_array: Any = networkx.to_numpy_array
+    library: Any = networkx
     try:
-        made = to_array(graph, nodelist=names, weight=weight, dtype=float)
+        options = {"nodelist": names, "weight": weight, "dtype": float}
+        made = library.to_scipy_sparse_array(graph, **options)
     except networkx.NetworkXError as error:
         raise ValueError(f"`nodes` do not fit the graph: {error}") from None
     except (TypeError, ValueError) as error:
         reason = f"whose {weight!r} is not a number: {error}"
         raise TypeError(f"`graph` has an edge {reason}.") from None
-    return check.host_array(made, "graph"), names
+    if not is_large_and_sparse(len(names), made.nnz / len(names) ** 2):
+        check.formable(len(names), "`graph`", "choose some nodes with `nodes`")
+        made = made.toarray()
+    return _finite(made), names
 
 
 def _of_connectome(
     graph: Connectome, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, list[str]]:
+) -> tuple[Weights, list[str]]:
     names = graph.names.tolist()
     if nodes is None:
         return _of_matrix(graph.weights.T, None)[0], names
@@ -340,9 +422,7 @@ def _of_connectome(
     return _of_matrix(graph.weights.T, [places[name] for name in chosen])[0], chosen
 
 
-def _of_matrix(
-    graph: Any, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, list[int]]:
+def _of_matrix(graph: Any, nodes: Iterable[Hashable] | None) -> tuple[Weights, list[int]]:
     shape = np.shape(graph)
     wanted = "be a NetworkX graph or a square matrix, one row and one column per node"
     square = len(shape) == 2 and shape[0] == shape[1]
@@ -350,19 +430,21 @@ def _of_matrix(
     index: np.ndarray = np.asarray(list(range(shape[0]) if nodes is None else nodes))
     if index.ndim != 1 or index.dtype.kind not in "iu" or len(set(index)) < len(index):
         raise ValueError("`nodes` must be different row numbers of the matrix.")
-    _refuse_size(len(index))
+    check.require(len(index), "`graph` is empty: it has no nodes.")
     least, most = index.min(), index.max()
     below = f"be row numbers below {shape[0]}"
     check.must(0 <= least <= most < shape[0], "nodes", below, f"{least} to {most}")
     if hasattr(graph, "tocsr"):
-        # Select first: the whole matrix may not fit into memory as a dense array.
-        graph = graph.tocsr()[index][:, index]
-        return check.host_array(graph, "graph"), index.tolist()
+        rows = graph.tocsr() if nodes is None else graph.tocsr()[index][:, index]
+        return _finite(csr(rows).astype(np.float64)), index.tolist()
     return check.host_array(graph, "graph")[np.ix_(index, index)], index.tolist()
 
 
-def _refuse_size(n_nodes: int) -> None:
-    check.require(n_nodes, "`graph` is empty: it has no nodes.")
-    needed = f"its dense weights would need {8 * n_nodes**2 / 2**30:.1f} GiB"
-    problem = f"`graph` has {n_nodes} nodes, and {needed}; choose some with `nodes`."
-    check.require(8 * n_nodes**2 <= _MOST_BYTES, problem, MemoryError)
+def _finite(adjacency: Weights) -> Weights:
+    """Return a matrix whose entries are finite; refuse others."""
+    if is_sparse(adjacency):
+        entries: Any = adjacency
+        if entries.nnz:
+            check.host_array(entries.data, "graph")
+        return adjacency
+    return check.host_array(adjacency, "graph")

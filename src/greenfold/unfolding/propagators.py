@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.arrays import Array, is_host, like, namespace
+from ..networks.matrices import dense
 from ..networks.reservoir import Reservoir
 
 #: Largest exponent β (see `plan_quadrature`) of one quadrature panel. The cost per unit of
@@ -492,19 +493,21 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
     )
 
 
-def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
-    """Return a discrete-time step, y → E y + F u x, as a panel without nodes."""
-    step = np.ascontiguousarray(E.T), np.ascontiguousarray(F.T)
-    return Panel(length, *step, nodes=np.empty(0))
+def build_map(E: np.ndarray, push: np.ndarray, length: float) -> Panel:
+    """Return a discrete-time step, y_i → (E y)_i + push_i (u x)_i, without nodes."""
+    rows = np.ascontiguousarray(E.T)
+    return Panel(length, rows, np.diag(push), nodes=np.empty(0))
 
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
     """Return A and W with time in units of the mean time constant."""
-    A = np.eye(len(reservoir.weights)) - reservoir.linear_weights
+    what, instead = "dense propagators", "`unfold` chooses products with sparse weights"
+    weights = dense(reservoir.weights, what, instead)
+    A = np.eye(len(weights)) - dense(reservoir.linear_weights, what, instead)
     if not isinstance(reservoir.pace, np.ndarray):
-        return A, reservoir.weights
+        return A, weights
     pace = reservoir.pace[:, None]
-    return pace * A, pace * reservoir.weights
+    return pace * A, pace * weights
 
 
 def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
+from ..networks.matrices import dense
 from ..networks.reservoir import Reservoir
 from ..systems import System
 from .kernel import (
@@ -96,7 +97,7 @@ def unfold(
     order = check.count(order, "order", minimum=0)
     check.without_effect(tol is not None and not order, "tol", "at order 0")
     tol = check.positive(1e-10 if tol is None else tol, "tol")
-    gain, n_panels = reservoir.gain, 1
+    gain, n_panels, n = reservoir.gain, 1, reservoir.n_neurons
     expands = not discrete and len(reservoir.coefficients) > 2
     check.without_effect(order > 0 and gain.is_linear, "order", "for a linear gain")
     if order and not expands:
@@ -107,14 +108,13 @@ def unfold(
             f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
         )
     if discrete:
-        panel = build_map(*reservoir.linear_step, dt)
+        E, push = reservoir.linear_step
+        panel = build_map(dense(E, "dense steps", "use `Dynamics`"), push, dt)
     else:
         n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
         matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
-        needed = 8.0 * reservoir.weights.size * matrices
-        size = (
-            f"{needed / 2**30:.1f} GiB of propagators for {len(reservoir.weights)} neurons"
-        )
+        needed = 8.0 * n**2 * matrices
+        size = f"{needed / 2**30:.1f} GiB of propagators for {n} neurons"
         problem = f"`order` = {order} needs {size}; lower `order`, or raise `tol`."
         check.require(needed <= 8 * TABLE_BYTES, problem, MemoryError)
         panel = build(reservoir, dt / n_panels, n_nodes, order)

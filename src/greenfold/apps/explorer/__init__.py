@@ -29,6 +29,7 @@ from ..._base.checks import must, require
 from ..._base.files import plain
 from ..._base.messages import listed
 from ...estimators.base import class_weights
+from ...networks.matrices import dense
 from ...optimizers.convex import Convex
 from ...optimizers.linear import LinearProblem
 from ..report.comparison import Split
@@ -492,7 +493,8 @@ def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
 def _network(unfolding: gf.Unfolding) -> dict[str, Any]:
     E, F = propagators(unfolding)
     kind = "<f8" if unfolding.n_neurons <= DOUBLE_NEURONS else "<f4"
-    weights = np.array(unfolding.reservoir.weights, dtype=float)
+    given = dense(unfolding.reservoir.weights, "the page", "show a smaller network")
+    weights = np.array(given, dtype=float)
     np.fill_diagonal(weights, 0.0)
     strongest = np.argsort(-np.abs(weights), axis=None)[:_N_EDGES]
     edges = np.stack(np.unravel_index(strongest, weights.shape), axis=1)

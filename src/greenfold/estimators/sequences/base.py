@@ -25,6 +25,7 @@ from ...dynamics.driven import DrivenNetwork
 from ...dynamics.dynamics import Dynamics
 from ...math.ridge import RidgeSums
 from ...networks.echo_state import AnyNetwork, EchoStateNetwork
+from ...networks.matrices import dense
 from ...optimizers.run import optimize
 from ...optimizers.sequences import SequenceProblem
 from ...stimuli.sequences import SequenceTask, check_sequences
@@ -484,6 +485,8 @@ class SequenceEstimator(Checked):
         own = 0.0 if network.bias is None else network.bias
         # States are deviations from rest; see `greenfold.dynamics.steppers`.
         centre = network.weights @ network.rest + own
+        # A graph of ONNX holds W as a dense array.
+        W = dense(W, "a graph of ONNX", "save the model with `save`")
         pushed = y @ typed(W.T) + x @ typed(U.T) + typed(b + centre)
         fired = network.gain(pushed) - typed(network.gain(centre))
         leak = np.broadcast_to(network.leak, b.shape)

@@ -1,0 +1,127 @@
+"""Eigenvalues and linear equations of dense and of sparse matrices.
+
+The eigenvalues of a sparse matrix are those of its strongly connected parts. Those of a
+circulant matrix, such as a ring, are a Fourier transform. For a large part, ARPACK searches
+for a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigs, gmres
+
+from .._base.arrays import is_sparse
+
+#: Largest part whose eigenvalues are all computed.
+_SMALL = 500
+#: Entries of small parts that are formed at a time.
+_TOGETHER = 2**22
+#: Numbers of eigenvalues to search for, of vectors that span the search, and tolerances of
+#: successive attempts. Of random networks of 20,000 neurons, one eigenvalue and 40 vectors
+#: found a wrong one in 2 of 8 searches; these found the largest to six digits, within 1,500
+#: products.
+_SEARCHES = (8, 100, 1e-4), (8, 300, 1e-3)
+
+#: Relative residual of a solution of sparse equations, and the numbers of vectors per cycle
+#: and of cycles to find it in.
+_RESIDUAL, _VECTORS, _CYCLES = 1e-13, 100, 30
+
+#: An ndarray or a sparse array of SciPy.
+Matrix: TypeAlias = Any
+
+
+def largest(matrix: Matrix, which: Literal["real part", "absolute value"]) -> float:
+    """Return the largest real part or absolute value of the eigenvalues of a matrix."""
+    measured: Any = np.real if which == "real part" else np.abs
+    if not is_sparse(matrix):
+        return float(measured(np.linalg.eigvals(matrix)).max())
+    column = circulant_column(matrix)
+    if column is not None:
+        return float(measured(np.fft.fft(column)).max())
+    found = list[float]()
+    for part in _connected(matrix):
+        if is_sparse(part):
+            found.append(_search(part, which))
+        else:
+            found.append(float(measured(np.linalg.eigvals(part)).max()))
+    return max(found)
+
+
+def circulant_column(matrix: Matrix) -> np.ndarray | None:
+    """Return the first column of a circulant sparse matrix, or None if it is none.
+
+    Each row of a circulant matrix is the row above, moved by one place around the ring.
+    """
+    rows = matrix.tocsr()
+    n, per_row = rows.shape[0], int(rows.indptr[1])
+    if not per_row or rows.nnz != n * per_row or (np.diff(rows.indptr) != per_row).any():
+        return None
+    columns, values = (one.reshape(n, per_row) for one in (rows.indices, rows.data))
+    back = cast("Any", (np.arange(n)[:, None] - columns) % n)
+    order = np.argsort(back, axis=1)
+    back, values = (np.take_along_axis(one, order, axis=1) for one in (back, values))
+    if (back != back[0]).any() or (values != values[0]).any():
+        return None
+    column = np.zeros(n)
+    column[back[0]] = values[0]
+    return column
+
+
+def _connected(matrix: Matrix) -> Iterator[Matrix]:
+    """Yield the strongly connected parts, small ones as dense arrays (n_parts, n, n)."""
+    _, label = connected_components(matrix, connection="strong")
+    sizes = np.bincount(label)
+    order = np.lexsort((label, sizes[label]))
+    by_part, last = matrix[order][:, order], 0
+    for size in np.unique(sizes):
+        first, last = last, last + int(size * (sizes == size).sum())
+        together = size * max(1, _TOGETHER // size**2)
+        for start in range(first, last, together):
+            inside = slice(start, min(start + together, last))
+            block = by_part[inside, inside]
+            yield block if size > _SMALL else _blocks(block, int(size))
+
+
+def _blocks(matrix: Matrix, size: int) -> np.ndarray:
+    """Return the blocks of a block-diagonal matrix, ignoring what lies between them."""
+    entries = matrix.tocoo()
+    (i, at_i), (j, at_j) = (np.divmod(one, size) for one in entries.coords)
+    made = np.zeros((matrix.shape[0] // size, size, size))
+    made[i[i == j], at_i[i == j], at_j[i == j]] = entries.data[i == j]
+    return made
+
+
+def _search(matrix: Matrix, which: Literal["real part", "absolute value"]) -> float:
+    """Return the largest real part or absolute value that ARPACK finds."""
+    n = matrix.shape[0]
+    start = np.random.default_rng(0).standard_normal(int(n))
+    search: Any = eigs
+    measured: Any = np.real if which == "real part" else np.abs
+    name = "LR" if which == "real part" else "LM"
+    for count, n_vectors, tol in _SEARCHES:
+        options: dict[str, Any] = {"ncv": n_vectors, "tol": tol, "v0": start}
+        try:
+            options |= {"maxiter": 300, "return_eigenvectors": False}
+            found = search(matrix, count, which=name, **options)
+        except ArpackNoConvergence:
+            continue
+        return float(measured(found).max())
+    problem = f"the largest eigenvalue of `weights` of {n} neurons was not found"
+    advice = "scale them yourself, and pass allow_unstable=True with a linear gain"
+    raise ArithmeticError(f"{problem} by ARPACK; {advice}.")
+
+
+def solve(matrix: Matrix, b: np.ndarray) -> np.ndarray:
+    """Return the solution x of M x = b; raise a LinAlgError if none is found."""
+    if not is_sparse(matrix):
+        return cast("Any", np.linalg.solve)(matrix, b)
+    iterate: Any = gmres
+    options = {"rtol": _RESIDUAL, "restart": _VECTORS, "maxiter": _CYCLES}
+    found, failed = iterate(matrix, b, **options)
+    if failed or not np.isfinite(found).all():
+        raise np.linalg.LinAlgError("no solution of sparse equations was found")
+    return found
