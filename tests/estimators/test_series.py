@@ -261,3 +261,39 @@ def test_a_node_of_reservoirpy_is_told_where_to_go():
             kind(reservoir=node).fit(X, Y)
     with pytest.raises(ValueError, match="reservoirpy.solve_sequence and solve_input"):
         ReservoirForecaster(reservoir=node).fit(X.ravel())
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_odd_series_are_pointed_out(name):
+    """Axes that were exchanged, and series that do not change, are warned about once."""
+    both = np.stack([X, X**2], axis=2)
+    with pytest.warns(UserWarning, match="20 channels and 2 steps.*exchange") as caught:
+        MAKE[name]().fit(both, target(name))
+    assert len([one for one in caught if "exchange" in str(one.message)]) == 1
+    dead = X.copy()
+    dead[[3, 7]] = 2.0
+    for found in dead, list(dead[:, None]):
+        with pytest.warns(UserWarning, match="2 of 40 .* do not change .* index 3"):
+            model = MAKE[name]().fit(found, target(name))
+    model.predict(dead)  # warnings are errors: only `fit` warns
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize("name", MAKE)
+def test_tables_of_other_libraries(name):
+    import pandas
+
+    nested = pandas.DataFrame({"dim_0": [pandas.Series(one) for one in X]})
+    with pytest.raises(ValueError, match=r"nested table.*n_cases, n_channels, n_steps"):
+        MAKE[name]().fit(nested, target(name))
+    named = pandas.DataFrame(X, columns=[f"t{i}" for i in range(X.shape[1])])
+    model = MAKE[name]().fit(named, target(name))
+    with pytest.warns(UserWarning, match="was fitted with feature names"):
+        model.predict(X)
+
+
+def test_what_a_pooled_model_holds_is_printed_in_a_line():
+    made = MAKE["pooled classifier"]().fit(X, Y)
+    for one in made.map_, made.map_.bank, made.map_.bank.scales[0], made.head_:
+        assert len(repr(one)) < 120
+        assert "array" not in repr(one)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -41,6 +42,9 @@ _validate_data: Any = validation.validate_data
 _OTHER_LENGTHS = 16
 #: Series of fewer steps are refused too, because second differences need three.
 _FEWEST_STEPS = 4
+#: Series of at most this many steps, and this many times as many channels, look as if
+#: their axes were exchanged. The archives hold no such series.
+_FEW_STEPS, _MANY_CHANNELS = 16, 4
 #: Number of evenly spaced values by which series are sorted.
 _LOOKS = 16
 #: A value this many times larger than a typical series hides all other values.
@@ -70,8 +74,10 @@ def read_values(
     X = check.unmasked(X, "X", np.nan if gaps else None)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1:
         X = list(X)  # NumPy's form of series of unequal length
+    _refuse_nested(X)
     if _holds_series(X):
-        return _read_list(estimator, X, fitting, options, gaps)
+        found = _read_list(estimator, X, fitting, options, gaps)
+        return _warn_if_odd(found) if fitting else found
     if is_array(X) and not isinstance(X, np.ndarray):
         if gaps:
             return _read_foreign(estimator, cast("Array", X), fitting)
@@ -79,13 +85,57 @@ def read_values(
     if getattr(X, "ndim", 2) > 3:
         wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
         raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
-    if gaps:
-        return _read_array(estimator, X, fitting, options)
     cube = _read_array(estimator, X, fitting, options)
+    if fitting:
+        _warn_if_odd(cube)
+    if gaps:
+        return cube
     _check_finite(np.asarray(np.isnan(cube).any((1, 2))), "NaN")
     if fitting:
         _check_sizes(cube)
     return cube
+
+
+def _refuse_nested(X: object) -> None:
+    """Refuse a table whose cells hold whole series."""
+    columns = getattr(X, "dtypes", ())
+    if not any(getattr(one, "kind", "") == "O" for one in np.atleast_1d(columns)):
+        return
+    cell: Any = cast("Any", X).iloc[0, 0] if len(cast("Any", X)) else 0.0
+    nested = np.ndim(cell) > 0
+    what = f"X is a nested table, whose cells hold whole series ({type(cell).__name__})"
+    how = "pass an array (n_cases, n_channels, n_steps), which sktime and aeon call numpy3D"
+    check.require(not nested, f"{what}: {how}.")
+
+
+def _warn_if_odd(series: Any) -> Any:
+    """Return the training series; warn if they look as if they were passed wrongly."""
+    shapes = (
+        {one.shape for one in series} if isinstance(series, list) else {series.shape[1:]}
+    )
+    channels, steps = max(shapes, key=lambda shape: shape[1])
+    if channels >= _MANY_CHANNELS * steps and steps <= _FEW_STEPS:
+        warnings.warn(
+            f"X holds series of {channels} channels and {steps} steps; if it is the other way "
+            "round, exchange the last two axes of X, whose shape is (n_cases, n_channels, "
+            "n_steps).",
+            UserWarning,
+            stacklevel=6,
+        )
+    # fmax and fmin ignore missing values.
+    flat = np.array(
+        [np.all(np.fmax.reduce(one, 1) == np.fmin.reduce(one, 1)) for one in series]
+    )
+    if steps > 1 and flat.any():
+        n, first = int(flat.sum()), int(np.argmax(flat))
+        many = "all" if n == len(flat) else f"{n} of {len(flat)}"
+        warnings.warn(
+            f"{many} training series in X do not change over time, the first at index "
+            f"{first}; check that time is the last axis of X, or drop them.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return series
 
 
 def _read_array(
@@ -120,7 +170,9 @@ def _is_other_length(estimator: SeriesEstimator, X: SeriesLike) -> bool:
     A table with named columns must have the columns of the fit.
     """
     shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
-    return len(shape) == 2 and not hasattr(X, "columns") and _takes(estimator, shape[1])
+    if len(shape) != 2 or hasattr(X, "columns") or shape[1] == estimator.n_features_in_:
+        return False
+    return _takes(estimator, shape[1])
 
 
 def _takes(estimator: SeriesEstimator, n_steps: int) -> bool:

@@ -109,6 +109,7 @@ def test_more_than_two_classes_have_projections_each(three):
     ],
 )
 @pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")  # as it should
+@pytest.mark.filterwarnings("ignore:.* do not change over time")
 @pytest.mark.parametrize("order", [0, 1])
 def test_odd_data_give_finite_predictions(X, y, order):
     fitted = make(n_neurons=6, order=order, **({"alpha": 1e-4} if order else {})).fit(X, y)
@@ -117,6 +118,7 @@ def test_odd_data_give_finite_predictions(X, y, order):
     assert np.isin(fitted.predict(X), y).all()
 
 
+@pytest.mark.filterwarnings("ignore:.* do not change over time")
 def test_telling_nothing_means_the_frequent_class():
     X, y = np.ones((10, 4)), np.array([1] * 7 + [0] * 3)
     assert (make().fit(X, y).predict(X) == 1).all()

@@ -319,6 +319,7 @@ def test_very_short_series(n_steps, rng):
     assert fitted.score(X[20:], y[20:]) > 0.6
 
 
+@pytest.mark.filterwarnings("ignore:.* do not change over time")
 def test_constant_series_are_no_trouble(three):
     X, y, X_test, _ = three
     for scaling in ("set", "series"):
@@ -397,7 +398,10 @@ def test_parameters_out_of_range(three, parameters, message):
     ("X", "message"),
     [
         (np.full((6, 9), np.inf), "infinity"),
-        ([np.ones(5), np.full(4, np.nan)] * 3, "no value at all in the series at index 1"),
+        (
+            [np.arange(5.0), np.full(4, np.nan)] * 3,
+            "no value at all in the series at index 1",
+        ),
         ([np.ones((2, 5)), np.ones((3, 4))] * 3, "the same number of channels; got 2 to 3"),
         ([np.ones(5), np.ones(0)] * 3, "empty series at index 1"),
         (np.ones((6, 2, 0)), "0"),

@@ -75,6 +75,8 @@ def test_what_can_not_be_exported(rng):
     fitted = PooledReservoirClassifier(**SMALL).fit(X, np.arange(10) % 2)
     with pytest.raises(ValueError, match="unequal length"):
         to_onnx(fitted)
-    equal = PooledReservoirClassifier(**SMALL).fit([*np.ones((10, 20))], np.arange(10) % 2)
+    equal = PooledReservoirClassifier(**SMALL).fit(
+        rng.normal(size=(10, 20)), np.arange(10) % 2
+    )
     with pytest.raises(ValueError, match="`dtype`"):
         to_onnx(equal, dtype="float16")

@@ -27,6 +27,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import Array, batches, like, to_host
+from ..._base.printing import Shown
 from ..._base.threads import with_few_threads
 from ...networks.reservoir import Reservoir
 from ..series import SeriesByLength
@@ -113,8 +114,8 @@ def auto_engine() -> str:
     return "array"
 
 
-@dataclass(frozen=True, eq=False)
-class ScaleReservoir:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaleReservoir(Shown):
     """A linear reservoir of damped oscillators, and its readouts.
 
     Attributes
@@ -137,6 +138,14 @@ class ScaleReservoir:
     u: np.ndarray
     readouts: np.ndarray
     stride: int = 1
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "scale": self.scale,
+            "n_oscillators": len(self.decay_times),
+            "n_readouts": self.n_readouts,
+            "stride": self.stride,
+        }
 
     @property
     def n_readouts(self) -> int:
@@ -185,12 +194,16 @@ class ScaleReservoir:
         return np.concatenate([state.real, state.imag], axis=2) @ self.split_readouts
 
 
-@dataclass(frozen=True, eq=False)
-class FilterBank:
+@dataclass(frozen=True, eq=False, repr=False)
+class FilterBank(Shown):
     """Reservoirs of several time scales that receive the same series."""
 
     scales: tuple[ScaleReservoir, ...]
     n_channels: int
+
+    def _facts(self) -> dict[str, Any]:
+        steps = np.array([round(one.scale, 1) for one in self.scales])
+        return {"scales": steps, "n_channels": self.n_channels}
 
 
 def draw_bank(
@@ -252,21 +265,25 @@ def _mixtures(rng: np.random.Generator, n_oscillators: int, n_channels: int) -> 
     return weights
 
 
-@dataclass(frozen=True, eq=False)
-class LinearHead:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearHead(Shown):
     """A linear head: Σ (features − mean) · coefficients + intercept, over reservoirs."""
 
     means: list[np.ndarray]  # (n_features,), float32
     coefficients: list[np.ndarray]  # (n_features, n_targets), float32
     intercept: np.ndarray
 
+    def _facts(self) -> dict[str, Any]:
+        n_features = sum(map(len, self.means))
+        return {"n_features": n_features, "n_targets": len(self.intercept)}
+
     def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Return mean and coefficients of each reservoir."""
         return zip(self.means, self.coefficients, strict=True)
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureMap(Shown):
     """A map from series to features.
 
     ``thresholds`` are (3, 3 n_readouts) float32 per reservoir. Their columns are the
@@ -280,6 +297,14 @@ class FeatureMap:
     mean: np.ndarray | None
     deviation: np.ndarray | None
     engine: str
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "n_features": sum(self.widths),
+            "bank": self.bank,
+            "scaling": "series" if self.mean is None else "set",
+            "engine": self.engine,
+        }
 
     @property
     def widths(self) -> list[int]:
