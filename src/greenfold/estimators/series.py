@@ -116,9 +116,8 @@ def _warn_if_odd(series: Any) -> Any:
     channels, steps = max(shapes, key=lambda shape: shape[1])
     if channels >= _MANY_CHANNELS * steps and steps <= _FEW_STEPS:
         warnings.warn(
-            f"X holds series of {channels} channels and {steps} steps; if it is the other way "
-            "round, exchange the last two axes of X, whose shape is (n_cases, n_channels, "
-            "n_steps).",
+            f"X holds series of {channels} channels and {steps} steps; if it is the other "
+            "way round, exchange the last two axes of X, which are channels and steps.",
             UserWarning,
             stacklevel=6,
         )

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._base import checks as check
+from .._base.threads import few_threads
 from ..devices.device import Device
 from ..dynamics.dynamics import Dynamics
 from ..stimuli.base import Stimuli
@@ -32,6 +33,9 @@ from .result import Projections, RegressionProjections, proven
 
 #: Number of random input projections, if a method does not say otherwise.
 N_DRAWN = 10
+#: Number of random input projections that a printed result is compared with, and the
+#: largest number of outputs and of numbers per series for which they take no second.
+N_BESIDE, _FEW_OUTPUTS, _SHORT = 15, 500, 5000
 
 
 class Method(ABC):
@@ -218,6 +222,27 @@ class Run:
             )
             warnings.warn(problem, ExpansionWarning, stacklevel=7)
         return replace(found, validity=validity)
+
+
+def random_margins(run: Run) -> np.ndarray:
+    """Return κ of a few random u or masks, each with its best readout."""
+    device, shape = run.device, (run.system.n_inputs, run.stimuli.n_channels)
+    rng, found = check.generator(0, beside=True), list[float]()
+    with few_threads(run.system.n_outputs):
+        for _ in range(N_BESIDE):
+            u = rng.standard_normal(shape)
+            u = u if device.mask is None else device.mask.draw(shape, rng)
+            one = run.solve_readout(u / np.linalg.norm(u))
+            if device.bits is not None:
+                given = run.linear, one, device.bits, device.mask
+                one = with_few_bits(*given, keep_u=True)
+            found.append(one.margin.value)
+    return np.array(found)
+
+
+def draws_fast(system: System, size: int) -> bool:
+    """Return whether random u with their readouts take no second, for printing."""
+    return system.is_linear and system.n_outputs <= _FEW_OUTPUTS and size <= _SHORT
 
 
 def collect(

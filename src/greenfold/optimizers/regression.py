@@ -20,6 +20,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import Array
+from .._base.threads import few_threads
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge
@@ -171,6 +172,16 @@ def regress_given(
     problem = _problem(system, task, certify=False)
     V, margin, _ = problem.evaluate(u)
     return _described(problem, Candidate(u, V, margin, "solved"), [], started)
+
+
+def random_losses(system: System, task: RegressionTask, n: int) -> np.ndarray:
+    """Return the losses of ``n`` random u, each with its best readouts."""
+    problem = _problem(system, task, certify=False)
+    shape = system.n_inputs, task.n_channels
+    with few_threads(system.n_outputs):
+        drawn = _random(shape, check.generator(0, beside=True), n)
+        gains = [problem.evaluate(u)[1].value for u in drawn]
+    return task.variance.sum() - np.array(gains)
 
 
 def _problem(

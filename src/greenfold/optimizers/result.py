@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -37,12 +39,34 @@ _OF_READOUTS = {
 }
 
 
+#: Values, the function that computes them, or None.
+Drawn: TypeAlias = "np.ndarray | Callable[[], np.ndarray] | None"
+
+
+class _Drawn(codec.Maybe):
+    """Values that are computed before they are saved."""
+
+    def pack(self, value: Drawn, name: str, arrays: codec.Arrays) -> Any:
+        return super().pack(value() if callable(value) else value, name, arrays)
+
+
 class Result(Outcome, Shown, codec.Saved):
     """A result with the value reached and, if known, a proven bound on it."""
 
     upper_bound: float | None
     #: The attribute that the bound applies to.
     _attained: ClassVar[str]
+    #: What a few random u reach: values, or a function that computes them when they are
+    #: first asked for.
+    drawn: Drawn
+
+    @cached_property
+    def _values(self) -> np.ndarray | None:
+        return self.drawn() if callable(self.drawn) else self.drawn
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The function holds the problem, which is neither saved nor pickled.
+        return {**vars(self), "drawn": vars(self).get("_values")}
 
     @property
     def message(self) -> str:
@@ -104,6 +128,10 @@ class Projections(Result, kind="projections"):
         The kind of mask; None for a free u.
     noise_cost : dict or None
         Part of ``variance`` due to each noise of a device: "input", "state" and "readout".
+    random_margins : ndarray (15,) or None
+        Soft margins of random u, each with its best readout, to compare with. They are
+        computed when you first read or print them, for linear systems of at most 500
+        outputs; None otherwise. ``drawn`` holds them, or what computes them.
     """
 
     u: np.ndarray
@@ -126,8 +154,14 @@ class Projections(Result, kind="projections"):
     step_error: float | None = None
     mask: str | None = None
     noise_cost: dict[str, float] | None = None
+    drawn: Drawn = field(default=None, repr=False, compare=False)
 
     _attained = "soft_margin"
+
+    @property
+    def random_margins(self) -> np.ndarray | None:
+        """Soft margins of random u, each with its best readout."""
+        return self._values
 
     @property
     def share(self) -> float | None:
@@ -163,6 +197,12 @@ class Projections(Result, kind="projections"):
         lines = [f"soft margin {self.soft_margin:.6g} = {terms}  (η = {self.eta:g})"]
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
+        if self.random_margins is not None:
+            middle, most = np.median(self.random_margins), self.random_margins.max()
+            kind = "u" if self.mask is None else "masks"
+            beside = f"{len(self.random_margins)} random {kind}: median {middle:.6g}, best"
+            times = f"; this is {self.soft_margin / middle:.2g} times the median"
+            lines.append(f"{beside} {most:.6g}{times if middle > 0 else ''}")
         if self.mask is not None and self.share is not None:
             lines.append(f"mask ({self.mask}): {100 * self.share:.1f} % of the upper bound")
         if self.noise_cost:
@@ -190,6 +230,7 @@ codec.describe(
     starts=codec.Numbers(None),
     validity=codec.Maybe(codec.Object(Validity)),
     noise_cost=codec.Maybe(codec.BY_NAME),
+    drawn=_Drawn(codec.Numbers(None)),
 )
 
 
@@ -212,6 +253,8 @@ class RegressionProjections(Result, kind="regression"):
         Explained share of the variance of each target, under readout noise of variance λ.
     status, wall_time
         As in `Projections`.
+    random_losses : ndarray (15,) or None
+        Losses of random u, each with its best readouts; see `Projections.random_margins`.
     starts : ndarray
         Gain that each start reached.
     """
@@ -225,6 +268,7 @@ class RegressionProjections(Result, kind="regression"):
     status: str
     starts: np.ndarray = field(repr=False)
     wall_time: float = field(repr=False)
+    drawn: Drawn = field(default=None, repr=False, compare=False)
 
     _attained = "gain"
 
@@ -234,6 +278,11 @@ class RegressionProjections(Result, kind="regression"):
         if self.upper_bound is None:
             return None
         return self.loss + self.gain - self.upper_bound
+
+    @property
+    def random_losses(self) -> np.ndarray | None:
+        """Losses of random u, each with its best readouts."""
+        return self._values
 
     def _facts(self) -> dict[str, Any]:
         facts = {"gain": self.gain, "upper_bound": self.upper_bound, "loss": self.loss}
@@ -247,6 +296,10 @@ class RegressionProjections(Result, kind="regression"):
                 f"lower bound on the loss {self.loss_bound:.6g} "
                 f"(gain {self.gain:.6g}, at most {self.upper_bound:.6g})"
             )
+        if self.random_losses is not None:
+            middle, least = np.median(self.random_losses), self.random_losses.min()
+            beside = f"{len(self.random_losses)} random u: median loss {middle:.6g}, best"
+            lines.append(f"{beside} {least:.6g}")
         return "\n".join([*lines, self.message])
 
 
@@ -263,6 +316,7 @@ REGRESSION = codec.describe(
     status=codec.one_of(MESSAGES),
     starts=codec.Numbers(None),
     wall_time=codec.NUMBER,
+    drawn=_Drawn(codec.Numbers(None)),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -20,8 +21,8 @@ from ..stimuli.sequences import SequenceTask
 from ..systems import System, rows_of
 from .ascent import Ascent
 from .convex import Convex
-from .method import Method, Run
-from .regression import regress_given
+from .method import N_BESIDE, Method, Run, draws_fast, random_margins
+from .regression import random_losses, regress_given
 from .result import Projections, RegressionProjections
 from .sequences import solve_sequences
 
@@ -162,9 +163,13 @@ def optimize(
         check.must(eta is None, "eta", idle, repr(eta))
         device.refuse_for_task()
         found = _solve_task(system, stimuli, method, given, rng)
-        if part is None:
+        if part is not None:
+            whole_u, whole_V = part.whole_input(found.u), part.whole_readout(found.V)
+            found = replace(found, u=whole_u, V=whole_V)
+        size = stimuli.n_channels * stimuli.n_steps
+        if isinstance(stimuli, SequenceTask) or not draws_fast(system, size):
             return found
-        return replace(found, u=part.whole_input(found.u), V=part.whole_readout(found.V))
+        return replace(found, drawn=partial(random_losses, system, stimuli, N_BESIDE))
     eta = check.positive(_ETA if eta is None else eta, "eta")
     size = eta * trace(stimuli.psi)
     why = "which is too large for floats; scale the stimuli to about one, or lower `eta`"
@@ -188,9 +193,11 @@ def optimize(
         made = chosen.solve(run)
     else:
         made = run.given(given)
-    if part is None:
+    if part is not None:
+        made = replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
+    if chosen.name == "random" or not draws_fast(system, len(stimuli.mu)):
         return made
-    return replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
+    return replace(made, drawn=partial(random_margins, run))
 
 
 def _method(method: Method | str | None, *, linear: bool) -> Method:
