@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from greenfold import load
+from greenfold.cli.forecast import _digits
 
 from .conftest import invoke
 
@@ -122,3 +123,13 @@ def test_one_column_of_numbers_is_enough(tmp_path):
     assert len(lines) == 21
     named = invoke("forecast", path, "--neurons", 10, "--time", "ACTIVITY", code=1)
     assert "has times that do not increase" in named.stderr
+
+
+def test_digits_resolve_what_varies():
+    """A counter that varies by one in a billion, a plain channel, and a constant one."""
+    t = np.arange(50.0)
+    values = np.column_stack([1e9 + np.sin(t), 1e300 * np.sin(t), np.full(50, 2.0)])
+    digits = _digits(values)
+    # A thousandth of the deviation of 0.7 is seen at the third place behind the point.
+    assert digits == [13, 4, 15]
+    assert f"{values[1, 0]:.{digits[0]}g}" == "1000000000.841"

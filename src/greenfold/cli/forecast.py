@@ -7,6 +7,8 @@ from . import options, show
 from .options import REPORT, WORDS, Answer, arg, command, group, opt
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..apps.report.forecast import ForecastStudy
     from ..datasets import SampledSeries
 
@@ -113,11 +115,15 @@ def forecast(
             notes=[*study.table.notes(), *study.notes],
         )
         print(f"What follows the {len(read.values)} samples, with a 90 % band:")
+        digits = _digits(read.values)
         for index, (row, *ends) in enumerate(
             zip(study.ahead, *study.band, strict=True), start=1
         ):
             cells = zip(read.names, row, *ends, strict=True)
-            told = [f"{name} {one:.4g} ({a:.4g} to {b:.4g})" for name, one, a, b in cells]
+            told = [
+                f"{name} {one:.{n}g} ({a:.{n}g} to {b:.{n}g})"
+                for (name, one, a, b), n in zip(cells, digits, strict=True)
+            ]
             known = read.dt is not None
             at = f"{float(study.moments(index)):.6g}" if known else f"step {index}"
             print(f"  {at}: {', '.join(told)}")
@@ -128,6 +134,16 @@ def forecast(
             show.facts(written)
 
     return Answer(study.record() | written, say)
+
+
+def _digits(values: "np.ndarray") -> list[int]:
+    """Return how many digits of each channel show a thousandth of its deviation."""
+    import numpy as np
+
+    peak = np.abs(values).max(0)
+    peak[peak == 0] = 1.0
+    ratio = np.maximum((values / peak).std(0), 1e-12)  # squares of large values overflow
+    return np.maximum(np.ceil(3 - np.log10(ratio)), 4).astype(int).tolist()
 
 
 def _write(path: Path, study: "ForecastStudy") -> None:
