@@ -179,7 +179,7 @@ def bad(rng):
         "same signal": (same, y, "same signal at inputs 0 and 1"),
         "clipped": (d, clipped, "is clipped at output 0: .* weaker drive"),
         "too regular": (slow, y, "too regular .* white noise"),
-        "too short": (d[:20], y[:20], "too short: .* record at least 44 samples"),
+        "too short": (d[:3], y[:3], "too short: .* record at least 4 samples"),
         "no common clock": (d, y[:-1], "400 samples and `states` 399; .* one clock"),
         "units": ([d, 1e4 * d], [y, y], "not in one unit; convert"),
         "unit of a channel": (d, volts, "channel 1, is .* as large as the others"),
@@ -295,3 +295,15 @@ def test_poor_recordings_promise_nothing_that_they_do_not_carry():
     assert all(row["gain"] is None or row["low"] > row["random"] for row in kept)
     # 95 % intervals: more than two misses of eleven have a probability of 1.5 %.
     assert sum(not row["low"] <= row["delivered"] <= row["high"] for row in kept) <= 2
+
+
+def test_default_lags_follow_the_recording(rng):
+    """Stimuli of 140 steps, and a recording that determines far fewer lags."""
+    drive, states = record(small(n=8), 600, 1.0, rng)
+    found = MeasuredResponse.fit(drive, states, n_steps=140)
+    assert found.fitted is not None
+    assert found.G.shape == (140, 8, 8)
+    assert found.fitted.n_lags <= 36  # 2 · 36 · 8 unknowns for 565 samples
+    assert found.fitted.linearity > 0.8
+    with pytest.raises(DataError, match="`drive` is too short"):
+        MeasuredResponse.fit(drive, states, n_steps=140, n_lags=140)

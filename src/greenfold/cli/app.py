@@ -23,6 +23,7 @@ from .mask import mask
 from .memory import memory
 from .options import invocation
 from .predict import predict, score, show_
+from .recording import recording
 from .show import printable
 
 
@@ -141,7 +142,7 @@ _data = typer.Typer(
     epilog="Example: [bold]greenfold data list[/bold]",
 )
 _OWN = (
-    fit, predict, score, show_, evaluate, forecast, mask, memory,
+    fit, predict, score, show_, evaluate, forecast, mask, recording, memory,
     sweep, study, explore, demo, reproduce,
 )  # fmt: skip
 for _to, _commands in ((app, _OWN), (_data, (list_, path, fetch))):

@@ -26,6 +26,17 @@ from ..datasets import DataError
 from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
 from ..unfolding.kernel import KnownByMaps
+from .drive import NextRecording, next_recording
+from .shares import (
+    Filtered,
+    Surrogate,
+    VarianceShares,
+    drift_of,
+    is_sure,
+    lag_groups,
+    surrogate,
+    variance_shares,
+)
 
 #: An output counts as clipped if this share of its samples has its largest or smallest
 #: value. A Gaussian signal of 12 bits has far fewer.
@@ -80,15 +91,21 @@ class FitReport(Shown):
         Ridge penalty, relative to the mean power of the drive, chosen by cross-validation.
     linearity : float
         Share of the held-out variance of the outputs that the filter explains, weighted by
-        their variance. The rest is noise, non-linearity, or longer memory.
+        their variance. Drift is removed before. `shares` says what the rest is.
     linearity_per_output : ndarray (n_outputs,)
     n_samples : int
         Number of fitted samples in all recordings.
     whole : ndarray (n_steps, n_outputs, n_inputs)
         Response fitted with all lags of the stimuli and almost no penalty: noisier than G,
         but without the errors from dropping lags and from shrinkage.
+    drive_size : ndarray (n_inputs,)
+        Standard deviation of the drive.
     influence : ndarray (n_blocks, n_steps, n_outputs, n_inputs)
         Change of ``whole`` due to each block of the recordings, to draw replicates from.
+    shares : VarianceShares
+        The causes of the variance that the filter does not explain.
+    surrogate : Surrogate
+        Curvature, noise and drift of the outputs.
     """
 
     n_lags: int
@@ -96,12 +113,15 @@ class FitReport(Shown):
     linearity: float
     linearity_per_output: np.ndarray
     n_samples: int
+    drive_size: np.ndarray
     whole: np.ndarray
     influence: np.ndarray
+    shares: VarianceShares
+    surrogate: Surrogate
 
     def _facts(self) -> dict[str, Any]:
         facts = {"linearity": self.linearity, "lags": self.n_lags, "ridge": self.ridge}
-        return {**facts, "samples": self.n_samples}
+        return {**facts, "samples": self.n_samples, "shares": self.shares}
 
     def replicates(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw ``whole`` for n other possible recordings, by the multiplier bootstrap."""
@@ -113,6 +133,10 @@ class FitReport(Shown):
         made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
+
+    def next_recording(self) -> NextRecording:
+        """Return which recording to make next, with its drive and the reason."""
+        return next_recording(self.shares, self.n_samples, self.n_lags, self.drive_size)
 
     @property
     def standard_error(self) -> np.ndarray:
@@ -198,8 +222,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
             Length of a step.
         n_lags : int or list of int, optional
             Number of lags of the filter, or numbers to choose from; by default 1/4, 1/2,
-            1 and 2 times ``n_steps``, as far as the recordings allow. Fewer
-            lags than the memory of the device are refused.
+            1 and 2 times ``n_steps``. If the recordings determine fewer lags, 1/4, 1/2
+            and 1 times as many as they determine. Fewer lags than the memory of the device
+            are refused.
         ridge : float or list of float, optional
             Penalty, or penalties to choose from, relative to the mean power of the drive;
             by default, ten values from 10⁻⁸ to 10.
@@ -241,11 +266,16 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         outputs = [y / scale_out for y in outputs]
         data = _Regression(drives, outputs, max(lags[-1], fittable), n_blocks)
         L, penalty = data.choose(lags, penalties)
+        drifts = [drift_of(one, L * data.n_inputs) for one in data.filtered(L)]
+        drifts = drifts if is_sure(drifts) else []
+        if drifts:
+            data.subtract([one.change for one in drifts])
+            L, penalty = data.choose(lags, penalties)
         explained, variance = data.explained(L, penalty), scale_out**2
         linearity = float(explained @ variance / variance.sum())
         reached = float(data.explained(fittable, penalty) @ variance / variance.sum())
         W = data.solve(L, penalty)
-        d, y = max(zip(drives, outputs, strict=True), key=lambda pair: len(pair[0]))
+        d, y = max(zip(drives, data.outputs, strict=True), key=lambda pair: len(pair[0]))
         found = _LagCorrelations(d, y)
         found.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
         found.check_chance(linearity, data.is_above_chance(L, penalty), L)
@@ -266,14 +296,22 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
             G[:, n_steps - by_lag.shape[1] :] = by_lag[:, ::-1].transpose(0, 1, 3, 2)
             return G * (scale_out[:, None] / scale_in)
 
+        unit = scale_out / scale_out.max()  # squares of squares are finite
+        wandered = sum(len(one.change) * (one.power @ unit**2) for one in drifts)
+        white = [_innovations(one) for one in drives]
+        drift = float(wandered) / data.n_samples
+        shares = variance_shares(data.filtered(L, unit), white, L, drift)
         report = FitReport(
             n_lags=L,
             ridge=penalty,
             linearity=linearity,
             linearity_per_output=explained,
             n_samples=data.n_samples,
+            drive_size=scale_in,
             whole=arranged(whole[None])[0],
             influence=arranged(data.influence(whole, _RIDGES[0], n_steps)),
+            shares=shares,
+            surrogate=surrogate(data.filtered(L, scale_out), drifts, L, n_steps),
         )
         return cls(arranged(W[None])[0], dt, fitted=report)
 
@@ -339,8 +377,16 @@ _SHAPE = ("steps", "outputs", "inputs")
 _REPORT = codec.Object(
     FitReport,
     linearity_per_output=codec.Numbers("outputs"),
+    drive_size=codec.Numbers("inputs"),
     whole=codec.Numbers(*_SHAPE),
     influence=codec.Numbers(None, *_SHAPE),
+    shares=codec.Object(VarianceShares),
+    surrogate=codec.Object(
+        Surrogate,
+        **dict.fromkeys(("size", "even", "odd"), codec.Numbers("outputs")),
+        noise=codec.Numbers("outputs", "outputs"),
+        gains=codec.Numbers(None, "steps", "outputs"),
+    ),
 )
 codec.describe(
     "response", MeasuredResponse, G=codec.Numbers(*_SHAPE), fitted=codec.Maybe(_REPORT)
@@ -575,8 +621,9 @@ def _lags(
         _refuse_if(not is_long(lags), short, f"{advice} fewer ", _N_LAGS)
 
     if given is None:
-        check_length(n_steps)
-        wanted = {max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps}
+        check_length(1)
+        longest = next(n for n in range(n_steps, 0, -1) if is_long(n))
+        wanted = {max(1, longest // 4), max(1, longest // 2), longest, 2 * n_steps}
         fits = sorted(filter(is_long, wanted))
         if memory(fits[-1]) > _NORMAL_BYTES:
             fits = [lags for lags in fits if lags <= n_steps]
@@ -621,10 +668,9 @@ class _Regression:
         self.A = np.zeros((_N_FOLDS, p, p))
         self.B = np.zeros((_N_FOLDS, p, m))
         self.yy = np.zeros((_N_FOLDS, m))
-        for fold, past, y in self.stretches(_N_FOLDS):
+        for fold, past, _ in self.stretches(_N_FOLDS):
             self.A[fold] += _gram(past, n_lags)
-            self.B[fold] += _cross(past, y, n_lags)
-            self.yy[fold] += (y**2).sum(0)
+        self._relate()
         total = self.A.sum(0)
         _check_excited(total)
         self.unit = float(np.trace(total)) / p
@@ -644,6 +690,36 @@ class _Regression:
             for start, stop in zip([0, *cuts], [*cuts, usable], strict=True):
                 yield int(groups[start]), d[start : stop + L - 1], y[L - 1 :][start:stop]
             done += usable
+
+    def filtered(self, L: int, unit: float | np.ndarray = 1.0) -> list[Filtered]:
+        """Return the recordings, predicted by L lags without a penalty."""
+        W, found = self.solve(L, _RIDGES[0]).reshape(L, self.n_inputs, -1), []
+        for d, y in zip(self.drives, self.outputs, strict=True):
+            if len(d) < self.n_lags:
+                continue
+            made = []
+            for group in lag_groups(L):
+                own = np.zeros_like(W)
+                own[group] = W[group]
+                made.append(_filtered(d, own.reshape(L * self.n_inputs, -1), self.n_lags))
+            found.append(Filtered(d, y[self.n_lags - 1 :] * unit, np.stack(made) * unit))
+        return found
+
+    def subtract(self, changes: list[np.ndarray]) -> None:
+        """Remove a part of the outputs of each recording that is long enough."""
+        left = iter(changes)
+        self.outputs = [y.copy() for y in self.outputs]
+        for y in self.outputs:
+            if len(y) >= self.n_lags:
+                y[self.n_lags - 1 :] -= next(left)
+        self._relate()
+
+    def _relate(self) -> None:
+        """Sum the products of the drive with the outputs by fold."""
+        self.B[:], self.yy[:] = 0.0, 0.0
+        for fold, past, y in self.stretches(_N_FOLDS):
+            self.B[fold] += _cross(past, y, self.n_lags)
+            self.yy[fold] += (y**2).sum(0)
 
     def _sums(self, L: int, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return XᵀX and XᵀY of L lags, summed over all folds but one."""

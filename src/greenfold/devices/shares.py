@@ -1,0 +1,404 @@
+"""What the variance of a recording is made of: the device's response, and what is not.
+
+A linear filter never explains all of a recording. What it leaves has four causes, and each
+asks for another recording: noise (drive more strongly), drift (reference segments),
+non-linearity (drive more weakly) and memory beyond the lags (more lags). All shares are
+estimated without bias: what chance explains is subtracted.
+
+Drift is a gain and an offset that change slowly, fitted with cosines of time. The gain may
+differ between outputs and between groups of lags. Memory is the correlation of the rest
+with the drive at later lags.
+
+Non-linearity is of second and third order in the drive. There are far too many such
+products to fit them all, but the share that they explain can be estimated without fitting
+(Haseman–Elston regression): if two samples have similar products of past drives, their
+rests are similar as well. The similarity of all products of degree n of whitened Gaussian
+variables x and x′ is a polynomial K_n of x·x′, |x|² and |x′|². K_n is the coefficient of
+ρⁿ in Mehler's kernel, which has a recursion. The variables are the linear predictions of
+the outputs, because the non-linearity acts on the states. Higher degrees are fitted on the
+prediction of each output alone.
+
+If the drive repeats a segment, the outputs differ by the noise alone. The noise is then
+measured without a model, and all that the drive determines but the filter misses is
+non-linearity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .._base.printing import Shown
+
+#: Number of samples per coefficient of the drift, and largest number of cosines.
+_PER_COEFFICIENT, _COSINES = 40, 12
+#: Number of samples whose products are compared, and largest number of variables.
+_COMPARED, _VARIABLES = 1500, 40
+#: Size of a prediction, in deviations, beyond which its curvature is not known, and number
+#: of moments of a recording at which the drift is kept.
+_SEEN, _MOMENTS = 3.0, 8
+#: Later lags to look at, as a multiple of the fitted ones.
+_LATER = 3
+#: Degrees that are fitted on the prediction of each output alone.
+_STATIC = (4, 5, 6, 7)
+#: Least number of repeated samples that show the noise.
+_REPEATED = 60
+#: A share is due to chance if it is smaller than this number of its standard errors.
+_SURE = 3.0
+#: Share of a drift that is not worth removing.
+_STEADY = 1e-4
+#: Shares of other causes below which a recording needs no better one.
+_SMALL = 0.03
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VarianceShares(Shown):
+    """The causes of the variance of a recording, as shares that sum to one.
+
+    Attributes
+    ----------
+    linear : float
+        Share of the linear response.
+    noise : float
+        Share that neither the drive nor slow changes explain. Unless the drive repeats
+        itself, this includes non-linearity that the estimate misses.
+    drift : float
+        Share of slow changes of the gain and the offset.
+    even, odd : float
+        Share of the non-linearity of even and of odd degree in the drive.
+    memory : float
+        Share of the linear response at later lags than those fitted.
+    error : float
+        Standard error of the share of the non-linearity, the least certain one.
+    repeated : int
+        Number of samples whose past drive the recording repeats; they measure the noise.
+    """
+
+    linear: float
+    noise: float
+    drift: float
+    even: float
+    odd: float
+    memory: float
+    error: float
+    repeated: int
+
+    @property
+    def nonlinearity(self) -> float:
+        """Share of the non-linearity."""
+        return self.even + self.odd
+
+    @property
+    def causes(self) -> dict[str, float]:
+        """The shares that are not the linear response, by cause, largest first."""
+        names = {"noise": self.noise, "drift": self.drift, "memory": self.memory}
+        names["non-linearity"] = self.nonlinearity
+        return dict(sorted(names.items(), key=lambda one: -one[1]))
+
+    @property
+    def largest(self) -> str | None:
+        """The largest cause, or None if no cause has a share worth a new recording."""
+        name, share = next(iter(self.causes.items()))
+        return name if share > max(_SMALL, self.error) else None
+
+    def _facts(self) -> dict[str, Any]:
+        names = ("linear", "noise", "drift", "even", "odd", "memory")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """One recording and its prediction, from the first sample that has all lags on.
+
+    ``drive`` begins before them, at the start of the recording. ``made`` is the prediction
+    by groups of lags, (n_groups, n_samples, n_outputs).
+    """
+
+    drive: np.ndarray
+    outputs: np.ndarray
+    made: np.ndarray
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """The whole prediction (n_samples, n_outputs)."""
+        return self.made.sum(0)
+
+    @property
+    def rest(self) -> np.ndarray:
+        """What the prediction leaves (n_samples, n_outputs)."""
+        return self.outputs - self.predicted
+
+
+def lag_groups(n_lags: int) -> list[slice]:
+    """Return groups of lags whose gains may drift apart: lag 0, 1, 2–3, 4–7 and so on."""
+    ends = [0, *(2**k for k in range(64) if 2**k < n_lags), n_lags]
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Slow changes of one recording.
+
+    ``power`` (n_outputs,) is the power that they explain beyond chance, and ``error`` the
+    standard error of its sum without drift. ``gains`` holds the relative change of the gain
+    (n_groups, n_samples, n_outputs).
+    """
+
+    change: np.ndarray
+    gains: np.ndarray
+    power: np.ndarray
+    error: float
+
+
+def drift_of(part: Filtered, n_unknowns: int) -> Drift:
+    """Return the drift of a recording to which ``n_unknowns`` were fitted per output."""
+    n_groups, n, n_outputs = part.made.shape
+    n_slow = min(_COSINES, n // (_PER_COEFFICIENT * (n_groups + 1)))
+    t = (np.arange(n) + 0.5) / n
+    slow = np.cos(np.pi * t[:, None] * np.arange(1, n_slow + 1))
+    change, gains = np.zeros((n, n_outputs)), np.zeros(part.made.shape)
+    left, q = part.rest, n_slow * (n_groups + 1)
+    if not q:
+        return Drift(change, gains, np.zeros(n_outputs), 0.0)
+    for k in range(n_outputs):
+        X = np.concatenate([slow, *(slow * one[:, [k]] for one in part.made)], axis=1)
+        found = np.linalg.lstsq(X, left[:, k], rcond=1e-9)[0]
+        change[:, k] = X @ found
+        gains[:, :, k] = (slow @ found.reshape(-1, n_slow)[1:].T).T
+    noise = ((left - change) ** 2).sum(0) / max(n - q - n_unknowns, 1)
+    power = (change**2).mean(0) - noise * q / n
+    scatter = np.cov(left - change, rowvar=False).reshape(-1)
+    return Drift(change, gains, power, float(np.sqrt(2 * q * (scatter**2).sum())) / n)
+
+
+def is_sure(drifts: Sequence[Drift]) -> bool:
+    """Return whether outputs of unit variance drift, and not by chance alone."""
+    power, error = sum(one.power for one in drifts), [one.error for one in drifts]
+    least = max(
+        _SURE * float(np.linalg.norm(error)), _STEADY * len(drifts) * np.size(power)
+    )
+    return float(np.sum(power)) > least
+
+
+def products(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the similarity of all products of degree two and of three, each (n, n).
+
+    X holds n samples of m whitened variables. With Mehler's kernel G = Σ_n ρⁿ K_n,
+    n K_n = Σ_j e_j K_{n−j}, where e_j is j x·x′ for odd j and m − j (|x|² + |x′|²)/2 for
+    even j.
+    """
+    m, dot, size = X.shape[1], X @ X.T, (X**2).sum(1)
+    mixed = m - (size[:, None] + size)
+    second = (dot**2 + mixed) / 2
+    return second, (dot * second + mixed * dot + 3 * dot) / 3
+
+
+def _whitened(P: np.ndarray) -> np.ndarray:
+    """Return the leading uncorrelated combinations of variables, at unit variance."""
+    P = P - P.mean(0)
+    U, s, _ = np.linalg.svd(P / np.maximum(P.std(0), 1e-300), full_matrices=False)
+    kept = min(int((s > 1e-3 * s[0]).sum()), _VARIABLES)
+    return U[:, :kept] * np.sqrt(len(P))
+
+
+def _of_products(
+    X: np.ndarray, rest: np.ndarray, times: np.ndarray, apart: int
+) -> tuple[np.ndarray, float]:
+    """Return the power of ``rest`` that products of degree 2 and 3 explain, and its error.
+
+    Samples less than ``apart`` steps apart are not compared, because their noise may be
+    alike.
+    """
+    n = len(rest)
+    alike = rest @ rest.T
+    kernels = [one * (n / np.trace(one)) for one in products(X)]
+    near = np.abs(times[:, None] - times) < apart
+    for one in kernels:
+        one[near] = 0.0
+    A = np.array([[(one * other).sum() for other in kernels] for one in kernels])
+    found = np.linalg.solve(A, [(one * alike).sum() for one in kernels])
+    scatter = float((np.cov(rest, rowvar=False).reshape(-1) ** 2).sum())
+    return found, float(np.sqrt(2 * scatter * np.linalg.inv(A).sum()))
+
+
+def hermite(p: np.ndarray, degrees: Sequence[int]) -> np.ndarray:
+    """Return polynomials of one prediction, orthonormal for its own samples."""
+    z = (p - p.mean()) / max(float(p.std()), 1e-300)
+    Q, R = np.linalg.qr(np.stack([z**k for k in range(max(degrees) + 1)], axis=1))
+    return (Q * np.sign(np.diag(R)))[:, list(degrees)] * np.sqrt(len(p))
+
+
+def _nonlinear(
+    parts: Sequence[Filtered], lefts: Sequence[np.ndarray], n_lags: int
+) -> tuple[float, float, float]:
+    """Return the power of even and of odd degree, and the standard error of their sum."""
+    best, rest = (np.zeros(2), 0.0), np.concatenate(lefts)
+    n_outputs = rest.shape[1]
+    starts = np.cumsum([0, *(len(one) + 2 * n_lags for one in lefts)])
+    times = np.concatenate(
+        [at + np.arange(len(one)) for at, one in zip(starts, lefts, strict=False)]
+    )
+    made = [one.predicted for one in parts]
+    # The states may have been curved at earlier steps, too.
+    for n_before in {1, max(2, _VARIABLES // (2 * n_outputs))}:
+        X = np.concatenate([_stacked(one, n_before) for one in made])
+        kept = np.arange(0, len(X), max(1, -(-len(X) // _COMPARED)))
+        found = _of_products(_whitened(X[kept]), rest[kept], times[kept], 2 * n_lags)
+        best = found if found[0].sum() > best[0].sum() else best
+    (even, odd), error = best
+    P, n = np.concatenate(made), len(rest)
+    for k in range(n_outputs):
+        power = (hermite(P[:, k], _STATIC).T @ rest[:, k] / n) ** 2 - rest[:, k].var() / n
+        even, odd = even + power[::2].sum(), odd + power[1::2].sum()
+    return max(float(even), 0.0), max(float(odd), 0.0), error
+
+
+def _stacked(P: np.ndarray, n: int) -> np.ndarray:
+    """Return each sample with the n − 1 before it; the first samples repeat."""
+    at = np.arange(len(P))[:, None] - np.arange(n)
+    return P[np.maximum(at, 0)].reshape(len(P), -1)
+
+
+def _memory(drive: np.ndarray, left: np.ndarray, n_lags: int) -> float:
+    """Return the power that follows the drive at later lags, beyond chance.
+
+    ``drive`` is white; both arrays end at the same sample.
+    """
+    n_inputs, found = drive.shape[1], 0.0
+    for lag in range(n_lags, n_lags + min(_LATER * n_lags, len(left) // 8)):
+        past = drive[max(len(drive) - len(left) - lag, 0) : len(drive) - lag]
+        late = left[len(left) - len(past) :]
+        size = np.maximum((past**2).mean(0), 1e-300)
+        power = ((past.T @ late / len(late)) ** 2 / size[:, None]).sum()
+        found += float(power - n_inputs * (late**2).mean(0).sum() / len(late))
+    return found
+
+
+def repeated_noise(
+    drives: Sequence[np.ndarray], lefts: Sequence[np.ndarray], n_lags: int
+) -> tuple[float, int]:
+    """Return the power that differs between samples with one past, and their number."""
+    ids = np.unique(np.concatenate(drives), axis=0, return_inverse=True)[1].ravel()
+    windows, rests, at = [], [], 0
+    for d, left in zip(drives, lefts, strict=True):
+        own = np.lib.stride_tricks.sliding_window_view(ids[at : at + len(d)], n_lags)
+        n = min(len(own), len(left))
+        windows.append(own[len(own) - n :])
+        rests.append(left[len(left) - n :])
+        at += len(d)
+    every, rest = np.concatenate(windows), np.concatenate(rests)
+    if ids.max() + 1 == len(ids) or not len(every):
+        return 0.0, 0
+    _, group, count = np.unique(every, axis=0, return_inverse=True, return_counts=True)
+    group = group.ravel()
+    again = count[group] > 1
+    n, n_groups = int(again.sum()), int((count > 1).sum())
+    if n < _REPEATED:
+        return 0.0, 0
+    means = np.stack([np.bincount(group, one, len(count)) for one in rest.T], axis=1)
+    left = (rest - (means / count[:, None])[group])[again]
+    return float((left**2).sum()) / (n - n_groups), n
+
+
+def variance_shares(
+    parts: Sequence[Filtered],
+    white: Sequence[np.ndarray],
+    n_lags: int,
+    drift: float = 0.0,
+) -> VarianceShares:
+    """Return the causes of the variance of recordings.
+
+    Parameters
+    ----------
+    parts : sequence of Filtered
+        Without their drift.
+    white : sequence of ndarray (n_samples, n_inputs)
+        The unpredictable part of each drive.
+    n_lags : int
+        Number of lags of the prediction, which was fitted without a penalty.
+    drift : float
+        Power of the drift, summed over the outputs.
+    """
+    n, drives = sum(len(one.outputs) for one in parts), [one.drive for one in parts]
+    total = sum(float((one.outputs**2).sum()) for one in parts) / n + drift
+    # A fit makes the rest smaller than it is; correct for the number of unknowns.
+    grown = np.sqrt(n / max(n - n_lags * drives[0].shape[1], 1))
+    lefts = [grown * one.rest for one in parts]
+    rest = sum(float((one**2).sum()) for one in lefts) / n
+    late = [_memory(*one, n_lags) * len(one[1]) for one in zip(white, lefts, strict=True)]
+    memory = min(max(sum(late) / n, 0.0), rest)
+    even, odd, error = _nonlinear(parts, lefts, n_lags)
+    noise, repeated = repeated_noise(drives, lefts, 2 * n_lags)
+    known = max(rest - memory - noise, 0.0)
+    curved = max(even + odd, 1e-300)
+    if repeated or curved > known:
+        even, odd = even / curved * known, known - even / curved * known
+    found = {"drift": drift, "even": even, "odd": odd, "memory": memory}
+    found["noise"] = max(rest - even - odd - memory, 0.0)
+    shares = {name: float(one) / total for name, one in found.items()}
+    linear, error = 1 - sum(shares.values()), error / total
+    return VarianceShares(linear=linear, error=error, repeated=repeated, **shares)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogate(Shown):
+    """What a device adds to its linear prediction p: curvature, noise and drift.
+
+    With z = p/size, an output is size · (z + even (z² − 1) + odd (z³ − 3z)) + noise.
+
+    Attributes
+    ----------
+    size : ndarray (n_outputs,)
+        Standard deviation of the prediction in the recording.
+    even, odd : ndarray (n_outputs,)
+        Curvature of each output.
+    noise : ndarray (n_outputs, n_outputs)
+        Covariance of all that remains.
+    gains : ndarray (n_moments, n_steps, n_outputs)
+        Relative change of the response at several moments of the recording.
+    """
+
+    size: np.ndarray
+    even: np.ndarray
+    odd: np.ndarray
+    noise: np.ndarray
+    gains: np.ndarray
+
+    def _facts(self) -> dict[str, Any]:
+        return {"even": self.even, "odd": self.odd}
+
+    def curved(self, predicted: np.ndarray) -> np.ndarray:
+        """Return the outputs without noise, for predictions (n, n_outputs)."""
+        z = np.clip(predicted / self.size, -_SEEN, _SEEN)
+        curve = self.even * (z**2 - 1) + self.odd * (z**3 - 3 * z)
+        return predicted + self.size * curve
+
+
+def surrogate(
+    parts: Sequence[Filtered], drifts: Sequence[Drift], n_lags: int, n_steps: int
+) -> Surrogate:
+    """Return what the device adds to its linear prediction, fitted to recordings."""
+    P = np.concatenate([one.predicted for one in parts])
+    rest = np.concatenate([one.rest for one in parts])
+    size = np.maximum(P.std(0), 1e-300)
+    found = np.zeros((2, len(size)))
+    left = np.empty_like(rest)
+    for k, one in enumerate(size):
+        z = P[:, k] / one
+        X = np.stack([z**2 - 1, z**3 - 3 * z], axis=1)
+        found[:, k] = np.linalg.lstsq(X, rest[:, k], rcond=1e-9)[0]
+        left[:, k] = rest[:, k] - X @ found[:, k]
+    gains = np.zeros((0, n_steps, len(size)))
+    if drifts:
+        cuts = [np.array_split(one.gains, _MOMENTS, axis=1) for one in drifts]
+        means = np.array([part.mean(1) for one in cuts for part in one])
+        gains = np.zeros((len(means), n_steps, len(size)))
+        for lag in range(min(n_lags, n_steps)):  # lags 0, 1, 2–3, 4–7, … share a gain
+            group = min(lag.bit_length(), means.shape[1] - 1)
+            gains[:, n_steps - 1 - lag] = means[:, group]
+    noise = left.T @ left / max(len(left) - n_lags * parts[0].drive.shape[1], 1)
+    return Surrogate(size, *(found / size), noise=noise, gains=gains)
