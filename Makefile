@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DEMO   := $(VENV)/.demo
 HEAVY  := $(VENV)/.heavy
 DOCS   := $(VENV)/.docs
 PEERS  := $(VENV)/.bench
@@ -24,10 +25,14 @@ help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 # Dependency groups need pip 25.1, so pip itself comes first.
-$(STAMP): pyproject.toml $(PINS)
+$(DEMO): pyproject.toml $(PINS)
 	$(PYTHON) -c 'import sys; sys.exit("greenfold needs Python 3.11 or newer; run make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) pip
+	$(INSTALL) --group demo --editable .
+	@touch $@
+
+$(STAMP): $(DEMO)
 	$(INSTALL) --group dev --editable .
 	@touch $@
 
@@ -53,7 +58,7 @@ $(OLDEST): pyproject.toml requirements/oldest.txt
 	$(OLD)/bin/python $(PIP) --constraint requirements/oldest.txt --group test --group heavy --editable .
 	@touch $@
 
-demo: $(STAMP)  ## fit and compare on synthetic heartbeats, write a report page
+demo: $(DEMO)  ## fit and compare on synthetic heartbeats, write a report page
 	$(BIN)/greenfold demo
 
 test: $(STAMP)  ## run the test suite, two minutes on two cores

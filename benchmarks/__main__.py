@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from greenfold.datasets import DataError
+
 from ._measure import Report, machine, peers_needed, write_json
 
 #: Modules of this package with a function ``run(rounds)`` that returns a Report, or with
@@ -87,7 +89,11 @@ def main() -> None:
             if kept is not None and module in celled:
                 reports.append(_reported(module, kept))
             else:
-                reports.append(module.run(options.rounds))
+                try:
+                    reports.append(module.run(options.rounds))
+                except (FileNotFoundError, DataError) as error:
+                    name = module.__name__.rpartition(".")[2]
+                    raise SystemExit(f"benchmark {name}: {error}") from None
             reports[-1].show()
     if kept is not None:
         print()

@@ -90,5 +90,5 @@ def test_what_cites_an_equation_is_on_the_page(label):
 
 def test_readers_find_the_page():
     """From the README and from the first page, in one click."""
-    assert "(docs/theory/equations.md)" in (ROOT / "README.md").read_text("utf-8")
+    assert "/theory/equations.html" in (ROOT / "README.md").read_text("utf-8")
     assert "<theory/equations>`" in (ROOT / "docs" / "index.md").read_text("utf-8")
