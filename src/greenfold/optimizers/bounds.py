@@ -240,7 +240,8 @@ class _Linearised:
         """Return the k largest eigenvalues, or all, ascending, their vectors, and ρ."""
         if self.responses.is_large and not constraints:
             k = _LARGE_SPECTRUM if k is None else k
-            return *self.responses.largest(lambda y: self.damped(t, y), k), 0.0
+            values, vectors, _ = self.responses.largest(lambda y: self.damped(t, y), k)
+            return values, vectors, 0.0
         matrices = self.responses.formed()
         if self.joint is not None or any(part.is_noisy for part in self._parts):
             if self.joint is not None:
@@ -598,7 +599,7 @@ class Relaxation:
         last = constraints[-1] if constraints else None
         self.sectors = last if isinstance(last, Sectors) else None
         self._n_variables = sum(one.n_variables for one in constraints)
-        self._floors = np.array([part.floor for part in parts])
+        self.floors = np.array([part.floor for part in parts])
         self._is_free = unit_readouts
         # Without noise, t and 1/z have a free common factor, whose best value is known.
         self._has_multiple = unit_readouts and self.sectors is None
@@ -612,7 +613,7 @@ class Relaxation:
     def _multipliers(self, linearised: _Linearised, u: np.ndarray) -> np.ndarray:
         """Return the t, plus ηp_min, for which u attains the maximum at these kernels."""
         if not self._is_free:
-            return self._floors
+            return self.floors
         states = linearised.responses.drive(u.T.reshape(-1, 1))[:, :, 0]
         t = np.array([p.multiplier(x) for p, x in zip(self.parts, states, strict=True)])
         largest = float(t.max())
@@ -641,6 +642,46 @@ class Relaxation:
             options={"maxfun": _AT_EVALUATIONS, "ftol": 1e-13, "gtol": 0.0},
         )
         return self.lowest
+
+    def prove(
+        self,
+        kernels: list[np.ndarray],
+        T: np.ndarray,
+        start: np.ndarray | None,
+        *,
+        count: int,
+        tol: float = 1e-10,
+        rise: float = np.inf,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Bound κ at given kernels and T = t − ηp_min from products with the system alone.
+
+        Returns the leading directions (n_inputs, n_channels, count), the largest last, and
+        the readouts (n_outputs, n_parts, count) that they call for. The largest eigenvalue
+        is found to the relative ``tol``, from ``start``, which has the form of directions.
+        """
+        linearised = _Linearised(self.parts, kernels)
+        responses, t = linearised.responses, T + self.floors
+        flat = None
+        if start is not None:
+            flat = start.swapaxes(0, 1).reshape(-1, start.shape[2])
+        values, vectors, readouts = responses.largest(
+            lambda y: linearised.damped(t, y), count, start=flat, tol=tol, rise=rise
+        )
+        self.n_evaluations += 1
+        z, share = np.zeros(0), np.ones(1)
+        self._record(linearised, kernels, t, z, float(values[-1]), share, vectors[:, -1:])
+        return responses.as_projection(vectors), readouts.swapaxes(0, 1)
+
+    def slopes(
+        self, kernels: list[np.ndarray], u: np.ndarray, V: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradients of Σκ_j by u and by the readouts V (n_outputs, n_parts)."""
+        responses = _Linearised(self.parts, kernels).responses
+        by_u = responses.as_projection(responses.pull(V.T))
+        by_v = responses.drive(u.T.reshape(-1, 1))[:, :, 0].T
+        # The noise draws readouts towards P v.
+        each = zip(self.parts, V.T, by_v.T, strict=True)
+        return by_u, np.stack([slope - p.noise_slope(v) for p, v, slope in each], axis=1)
 
     def lower(
         self,
@@ -689,7 +730,7 @@ class Relaxation:
         def function(x: np.ndarray, width: float) -> tuple[float, np.ndarray]:
             *coordinates, logs, z = np.split(x, ends)
             places = [m.inverse @ c for m, c in zip(metrics, coordinates, strict=True)]
-            t = np.exp(logs) if self._is_free else self._floors
+            t = np.exp(logs) if self._is_free else self.floors
             linearised = _Linearised(self.parts, places)
             value, bars, by_t, by_z = self._value(linearised, places, t, unit * z, width)
             if self.lowest <= goal:
@@ -745,7 +786,7 @@ class Relaxation:
         metrics = self._metrics
         c = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
         linearised = _Linearised(self.parts, kernels)
-        whole = float((t - self._floors).sum())
+        whole = float((t - self.floors).sum())
         rest = self._meet(linearised, kernels, t, z)[0] - linearised.constant
         unit = 0.5 * abs(whole) + abs(rest - 0.5 * whole)
         if not 0 < unit < np.inf:
@@ -761,7 +802,7 @@ class Relaxation:
             coordinates, t, z = path.split(path.x)
             places = zip(metrics, coordinates, strict=True)
             kernels = [m.inverse @ own * np.sqrt(unit) for m, own in places]
-            t = unit * t + self._floors if self._is_free else self._floors
+            t = unit * t + self.floors if self._is_free else self.floors
             self._meet(_Linearised(self.parts, kernels), kernels, t, unit * z)
             left = mu * path.n_barrier * unit  # possible further decrease
             if left <= _NEWTON_TOL * abs(self.lowest) or self.lowest <= goal or mu < 1e-14:
@@ -831,18 +872,32 @@ class Relaxation:
         values, vectors, price = linearised.spectrum(
             t, z, self.constraints, None if width else 1
         )
-        top, whole = float(values[-1]), float((t - self._floors).sum())
+        top, whole = float(values[-1]), float((t - self.floors).sum())
         soft, share, vectors = soft_maximum(values, vectors, width)
+        self._record(linearised, kernels, t, z, top + price, share, vectors)
+        return linearised.constant + 0.5 * (whole + soft + price), share, vectors
+
+    def _record(
+        self,
+        linearised: _Linearised,
+        kernels: list[np.ndarray],
+        t: np.ndarray,
+        z: np.ndarray,
+        top: float,
+        share: np.ndarray,
+        vectors: np.ndarray,
+    ) -> None:
+        """Keep the bound from λ_max + ρ at this point if it is the lowest so far."""
+        whole = float((t - self.floors).sum())
         proven = linearised.constant + linearised.rounding
         if self._has_multiple:
-            proven += float(np.sqrt(whole * max(top + price, 0.0)))
+            proven += float(np.sqrt(whole * max(top, 0.0)))
         else:
-            proven += 0.5 * (whole + top + price)
+            proven += 0.5 * (whole + top)
         if proven < self.lowest:
             self.lowest, self.shares = proven, share
             self.point = ([a.copy() for a in kernels], t.copy(), z.copy())
             self.directions = linearised.responses.as_projection(vectors)
-        return linearised.constant + 0.5 * (whole + soft + price), share, vectors
 
     def _value(
         self,

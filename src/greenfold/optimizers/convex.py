@@ -38,6 +38,7 @@ from .linear import Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
 from .result import Projections, RegressionProjections, proven, relative_gap
+from .subspace import Solved, Space, SpaceSearch
 
 #: Default limit of the number of nodes of the tree; limit of nodes times products per
 #: Newton step; and mean number of Newton steps per node after which the search stops.
@@ -232,15 +233,27 @@ class Search:
         self.relaxation.at([kernel], self.best.u)
         return self.is_closed
 
-    def run(self) -> tuple[Candidate, int]:
-        """Search until the gap is closed; return the best pair and the number of steps."""
+    def run(self, start: np.ndarray | None = None) -> tuple[Candidate, int]:
+        """Search until the gap is closed; return the best pair and the number of steps.
+
+        A ``start`` for one more ascent may be given.
+        """
         status = "bounded"
         try:
+            if not self.problem.is_formed and self.problem.stimuli.mu.any():
+                if self._solve_in_space():
+                    status = "certified"
+                return self.described(status), self.relaxation.n_evaluations
             self._begin()
+            if start is not None:
+                self.ascend(start)
             nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
             closed = self.certify() or self._certify_at(nothing) or self._follow_atoms()
             closed = closed or self._certify_at(self._unlimited())
-            closed = closed or self._lower() or self._start_again()
+            if self.relaxation.cost > QUICK:
+                closed = closed or self._solve_in_space()
+            else:
+                closed = closed or self._lower() or self._start_again()
             closed = closed or self._enumerate(2) or self._branch()
             if closed or self._enumerate(3):
                 status = "certified"
@@ -322,6 +335,36 @@ class Search:
     def _goal(self) -> float:
         """The bound at which the gap is closed."""
         return self.value + self.tol * abs(self.value)
+
+    def _solve_in_space(self) -> bool:
+        """Solve on few directions of a large system; return whether the gap is closed."""
+
+        def small(space: Space, start: np.ndarray | None, tol: float) -> Solved:
+            search = Search(space.problem(self.problem), tol, 0)
+            if start is not None and tol == np.inf:
+                search.ascend(start, _REACH)
+                best = search.best
+            else:
+                best, n_evaluations = search.run(start)
+                self.n_nodes += n_evaluations
+            assert best is not None
+            interrupted = best.status == "interrupted"
+            v, value = best.v[:, None], best.margin.value
+            return Solved(best.u, v, value, search.relaxation, interrupted)
+
+        given = None
+        if self.best is not None:
+            v = self.best.v[:, None]
+            given = Solved(self.best.u, v, self.value, self.relaxation)
+        search = SpaceSearch(self.relaxation, small, self.tol, given)
+        interrupted = search.run()
+        assert search.best is not None
+        u, v = search.best.u, search.best.readouts[:, 0]
+        if self.best is None or search.best.value > self.value:
+            self.keep(Candidate(u, v, self.problem.margin(u, v), "converged"))
+        if interrupted:
+            raise KeyboardInterrupt
+        return self.is_closed
 
     def _start_again(self) -> bool:
         """Ascend from the directions that the relaxation mixes, until the gap is closed."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ..math.covariances import Factored, root
+from ..math.krylov import largest_eigenpairs
 from ..math.margins import SoftMargin
 from ..math.sphere import (
     KernelQuadratic,
@@ -99,6 +99,10 @@ class LinearProblem:
         # Subtract first: adding t to large η · values would lose its digits.
         above = t + self.eta * (values - values[0])
         return vectors @ ((vectors.T @ states) / above[:, None])
+
+    def noise_slope(self, v: np.ndarray) -> np.ndarray:
+        """Return ηPv, by which the noise on the states lowers the gradient of κ."""
+        return 0.0 * v if self.covariance is None else self.eta * (self.covariance @ v)
 
     def multiplier(self, x: np.ndarray) -> float:
         """Return the t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
@@ -273,6 +277,12 @@ class LinearProblem:
             response = response.reshape(_PROBES, -1, self.system.n_outputs)
             square = (response**2).sum(2).mean(0) * self.system.n_inputs
         return float(np.sqrt(square.max()))
+
+    @cached_property
+    def is_formed(self) -> bool:
+        """Whether the system forms G(d) as a matrix, or only multiplies with it."""
+        nothing = np.zeros((self.stimuli.n_channels, self.stimuli.n_steps))
+        return self.system.response_sum(nothing).matrix() is not None
 
     def rounding(self, d: np.ndarray) -> float:
         """Return the possible rounding error of the singular values of G(d)."""
@@ -560,34 +570,40 @@ class Responses:
             stacked = self.formed().reshape(-1, self._shape[0] * self._shape[1])
             sigma, flat, left = leading_triplet(stacked)
             return sigma, self.as_projection(flat), left.reshape(len(self._sums), -1)
-        values, vectors = self.largest(lambda y: y, 1)
-        left = self.drive(vectors)[:, :, 0]
+        values, vectors, driven = self.largest(lambda y: y, 1)
+        left = driven[:, :, 0]
         size = float(np.linalg.norm(left))
         sigma = float(np.sqrt(max(values[0], 0.0)))
         return sigma, self.as_projection(vectors[:, 0]), left / (size or 1.0)
 
     def largest(
-        self, between: Callable[[np.ndarray], np.ndarray], k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k largest eigenvalues of pull · between · drive, and their vectors.
+        self,
+        between: Callable[[np.ndarray], np.ndarray],
+        k: int,
+        *,
+        start: np.ndarray | None = None,
+        tol: float = _LANCZOS_TOL,
+        rise: float = np.inf,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the k largest eigenvalues and vectors of pull · between · drive.
 
-        They ascend. The last value may be slightly too large, but never too small.
+        They ascend. The last value may be slightly too large, but never too small. The last
+        result is between · drive of the vectors. ``start`` holds flat directions to start
+        from; for ``tol`` and ``rise``, see `largest_eigenpairs`.
         """
         size = self._shape[0] * self._shape[1]
+        # A random direction sees every eigenvector, also those that the start excludes.
+        columns = np.random.default_rng(0).standard_normal((size, 1))
+        if start is not None:
+            columns = np.concatenate([start, columns], axis=1)
 
-        def square(flat: np.ndarray) -> np.ndarray:
-            return self.pull(between(self.drive(np.reshape(flat, (-1, 1))))[:, :, 0])
+        def square(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            driven = between(self.drive(flat))
+            return self.pull(driven), driven.reshape(-1, flat.shape[1])
 
-        made, search = cast("Any", LinearOperator), cast("Any", eigsh)
-        operator = made((size, size), matvec=square, dtype=float)
-        options = {"k": min(k, size - 1), "v0": np.ones(size), "tol": _LANCZOS_TOL}
-        values, vectors = search(operator, **options)
-        order = np.argsort(values)
-        values, vectors = values[order], vectors[:, order]
-        # The largest eigenvalue lies within the residual of the value found.
-        last = vectors[:, -1]
-        values[-1] += np.linalg.norm(square(last) - values[-1] * last)
-        return values, vectors
+        found = largest_eigenpairs(square, columns, k, tol=tol, rise=rise)
+        driven = found.beside.reshape(len(self._sums), -1, found.vectors.shape[1])
+        return np.append(found.values[:-1], found.highest), found.vectors, driven
 
 
 def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

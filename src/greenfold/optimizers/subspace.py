@@ -1,0 +1,205 @@
+"""The linear optimum of a large system, solved in a small space that proves itself.
+
+Keep a few orthonormal input directions Q_u and output directions Q_v. The responses between
+them, Q_vᵀ G_n Q_u, are a system of a few inputs and outputs, whose joint optimum the search
+of `greenfold.optimizers.convex` certifies. Two facts make this an optimum of the whole
+system:
+
+- a pair of the small system is a pair of the whole one, u = Q_u x and v = Q_v y, with the
+  same kernel and the same κ;
+- the bound of `greenfold.optimizers.bounds` holds at *every* kernel a. So it holds for the
+  whole system at the a that minimises the bound of the small one. It takes the largest
+  singular value of the whole G(d), from products alone.
+
+If κ meets this bound, the pair is optimal among all pairs. If not, the leading singular
+vectors of the whole G(d) join the small space. A few pairs of vectors meet at the optimum,
+so about twenty directions are enough for any number of neurons. (Use the minimiser of the
+small *bound*: at the kernel of the best pair, the loop stalls where the relaxation is not
+tight.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from .._base.progress import Bar, display
+from ..devices.response import MeasuredResponse
+from ..math.krylov import orthonormal
+from ..systems import LinearSystem
+from .bounds import Relaxation
+from .linear import LinearProblem
+from .result import relative_gap
+
+#: Number of directions that join the space per round, and largest number of rounds.
+_JOINED, _BLOCK, _ROUNDS = 8, 4, 60
+#: Gap to aim at if the tolerance is at most the last value: for systems of at most so many
+#: inputs, where the last digits cost little, and for larger ones.
+_FINE, _MANY, _CLOSED, _CLOSE = 1e-9, 10_000, 1e-6, 1e-4
+#: Error of the largest singular value, as a share of the gap that is left or aimed at.
+_SHARE = 0.3
+#: Gap of the small problem, as a share of that of the whole.
+_INNER = 0.1
+#: Distance of the bounds of the whole and of the small problem, as a share of the gap,
+#: below which more directions do not help.
+_SETTLED = 0.02
+#: Relative rise of κ at which more directions are no longer worth their products.
+_RISE = 1e-9
+
+
+class Space:
+    """Orthonormal directions of inputs and outputs, and the system between them."""
+
+    def __init__(self, system: LinearSystem) -> None:
+        self.whole = system
+        self.inputs = np.zeros((system.n_inputs, 0))
+        self.outputs = np.zeros((system.n_outputs, 0))
+        self._tensor = np.zeros((system.n_steps, 0, 0))
+
+    def extend(self, inputs: np.ndarray, outputs: np.ndarray) -> None:
+        """Add what these columns span beyond the directions so far."""
+        more_in = orthonormal(inputs, self.inputs)
+        more_out = orthonormal(outputs, self.outputs)
+        right = self.whole.reduced(self.outputs, more_in)
+        self.inputs = np.concatenate([self.inputs, more_in], axis=1)
+        below = self.whole.reduced(more_out, self.inputs)
+        self.outputs = np.concatenate([self.outputs, more_out], axis=1)
+        self._tensor = np.concatenate(
+            [np.concatenate([self._tensor, right], axis=2), below], axis=1
+        )
+
+    @property
+    def system(self) -> MeasuredResponse:
+        """The system between the directions."""
+        return MeasuredResponse(self._tensor)
+
+    def problem(self, whole: LinearProblem) -> LinearProblem:
+        """Return the problem on these directions."""
+        P = whole.covariance
+        own = None if P is None else self.outputs.T @ (P @ self.outputs)
+        return replace(whole, system=self.system, covariance=own)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The best projections of a small problem, and the bound that was lowered for it.
+
+    ``readouts`` has the shape (n_outputs, n_parts).
+    """
+
+    u: np.ndarray
+    readouts: np.ndarray
+    value: float
+    relaxation: Relaxation
+    is_interrupted: bool = False
+
+
+#: Solves the problem on the directions of a space to a relative gap, from a start. With an
+#: infinite gap, it only ascends from there.
+Small: TypeAlias = Callable[[Space, np.ndarray | None, float], Solved]
+
+
+class SpaceSearch:
+    """The search for the best projections of the parts of a relaxation, which share u.
+
+    ``whole`` keeps the lowest bound, and ``best`` the best projections so far. ``small``
+    solves the problem on the directions of a space.
+    """
+
+    def __init__(
+        self, whole: Relaxation, small: Small, tol: float, best: Solved | None = None
+    ) -> None:
+        self.whole, self.best, self._small = whole, best, small
+        system, n_channels = whole.parts[0].system, whole.parts[0].stimuli.n_channels
+        if tol <= _CLOSE:
+            tol = min(tol, _CLOSED if system.n_inputs > _MANY else _FINE)
+        self._tol, self.space = tol, Space(system)
+        rng = np.random.default_rng(0)
+        self._start = rng.standard_normal((system.n_inputs, n_channels, _BLOCK))
+
+    def run(self) -> bool:
+        """Search until the gap is closed or settled; return whether Ctrl-C ended it."""
+        try:
+            with display() as screen, screen.bar("solving in a small space", None) as bar:
+                if not self._relax(bar):
+                    self._climb(bar)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            return True
+        return False
+
+    def _relax(self, bar: Bar) -> bool:
+        """Lower the bound of the whole problem; return whether the gap is closed."""
+        parts = self.whole.parts
+        prove = partial(self.whole.prove, count=_JOINED, tol=_SHARE * self._tol)
+        kernels = [np.zeros_like(part.stimuli.mu) for part in parts]
+        found = prove(kernels, np.ones(len(parts)), self._start, rise=0.0)
+        if self.best is not None:
+            self.space.extend(self.best.u, self.best.readouts)
+        for _ in range(_ROUNDS):
+            relaxation = self._extend(found[0], found[1], bar)
+            kernels, T, start = _point(relaxation, self.space)
+            found = prove(kernels, T, start, rise=self._tol)
+            left = self.whole.lowest - relaxation.lowest
+            gap = self.gap
+            if gap <= self._tol or left <= _SETTLED * gap * abs(self.whole.lowest):
+                return gap <= self._tol
+        return False
+
+    def _climb(self, bar: Bar) -> None:
+        """Add the gradients at the best pair, which may be no optimum of the whole."""
+        for _ in range(_ROUNDS):
+            assert self.best is not None
+            best, before = self.best, self.best.value
+            pairs = zip(self.whole.parts, best.readouts.T, strict=True)
+            kernels = [part.kernel(best.u, v) for part, v in pairs]
+            slopes = self.whole.slopes(kernels, best.u, best.readouts)
+            self._extend(slopes[0], slopes[1], bar, tol=np.inf)
+            if self.best.value - before <= _RISE * abs(before):
+                break
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the best projections and the lowest bound."""
+        assert self.best is not None
+        return relative_gap(self.whole.lowest, self.best.value)
+
+    def _extend(
+        self,
+        directions: np.ndarray,
+        readouts: np.ndarray,
+        bar: Bar,
+        tol: float | None = None,
+    ) -> Relaxation:
+        """Solve on more directions; return the bound that was lowered for them."""
+        space, best = self.space, self.best
+        flat = [one.reshape(len(one), -1) for one in (directions, readouts)]
+        space.extend(*flat)
+        start = None if best is None else space.inputs.T @ best.u
+        found = self._small(space, start, _INNER * self._tol if tol is None else tol)
+        if best is None or found.value > best.value:
+            u, V = space.inputs @ found.u, space.outputs @ found.readouts
+            self.best = replace(found, u=u, readouts=V)
+        if found.is_interrupted:
+            raise KeyboardInterrupt
+        assert self.best is not None
+        n, r = space.inputs.shape
+        sizes = f"{n:,} neurons, {r} directions"
+        bar.advance(0, f"{sizes}: κ {self.best.value:.6g}, gap {self.gap:.2g}")
+        return found.relaxation
+
+
+def _point(
+    relaxation: Relaxation, space: Space
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Return kernels and T at the lowest bound, and the directions that it mixes."""
+    assert relaxation.point is not None
+    kernels, t, _ = relaxation.point
+    T = t - relaxation.floors
+    directions, _ = relaxation.prove(kernels, T, None, count=_BLOCK)
+    return kernels, T, np.tensordot(space.inputs, directions, axes=1)

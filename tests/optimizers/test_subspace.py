@@ -1,0 +1,191 @@
+"""Large systems, solved in a small space, against the search in the whole space.
+
+`Products` hides the matrices of a system, so that only products are left. The judges are
+the search on the whole matrices, and ascents with a gradient of their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from greenfold import Convex, Device, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold.optimizers import subspace
+from greenfold.systems import LinearSystem, System
+
+from ..conftest import interrupt
+
+
+class Sum:
+    def __init__(self, whole):
+        self.drive, self.pull = whole.drive, whole.pull
+
+    def matrix(self):
+        return None
+
+
+class Products(LinearSystem, System):
+    """An unfolding that gives products alone."""
+
+    is_linear, degree = True, 1
+
+    def __init__(self, unfolding):
+        self.whole, self.n_steps = unfolding, unfolding.n_steps
+        self.n_inputs = self.n_outputs = unfolding.n_neurons
+        self.input_response = unfolding.maps.input_response
+        self.readout_response = unfolding.maps.readout_response
+        self.states, self.pullback = unfolding.states, unfolding.pullback
+
+    input_response = readout_response = states = pullback = None
+
+    @property
+    def maps(self):
+        return self
+
+    def response_sum(self, d):
+        return Sum(self.whole.maps.response_sum(d))
+
+
+def network(n, kind="gauss", seed=0, n_steps=8):
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((n, n)) / np.sqrt(n)
+    if kind != "gauss":
+        W = np.where(rng.random((n, n)) < 6 / n, W * np.sqrt(n / 6), 0.0)
+    if kind == "Dale":
+        W = np.abs(W) * np.where(rng.random(n) < 0.8, 1, -1)
+    W *= 0.8 / max(np.abs(np.linalg.eigvals(W)).max(), 1e-9)
+    return unfold(Reservoir(W), n_steps=n_steps, dt=0.5)
+
+
+def drawn(n_steps=8, n_channels=1, seed=0):
+    return GaussianStimuli.random(n_steps, strength=1.0, n_channels=n_channels, rng=seed)
+
+
+CASES = [
+    ("gauss", 40, 1, 10.0, 0),
+    ("sparse", 60, 1, 1.0, 1),
+    ("Dale", 60, 1, 10.0, 2),
+    ("sparse", 50, 2, 10.0, 3),
+    ("gauss", 90, 1, 100.0, 4),
+]
+
+
+@pytest.mark.parametrize(("kind", "n", "n_channels", "eta", "seed"), CASES)
+def test_it_is_the_optimum_of_the_whole_space(kind, n, n_channels, eta, seed):
+    """Both searches are certified, or have the same bound; both end at a gap of 1e-9.
+
+    Without the tree, which the search in the whole space adds, some gaps stay open. The
+    bound of the relaxation is convex, so both have the same.
+    """
+    whole, stimuli = network(n, kind, seed), drawn(n_channels=n_channels, seed=seed)
+    method = Convex(gap=1e-9, max_nodes=0)
+    ours = optimize(Products(whole), stimuli, eta, method)
+    theirs = optimize(whole, stimuli, eta, method)
+    assert ours.status == theirs.status
+    assert ours.upper_bound >= ours.soft_margin
+    if theirs.status == "certified":
+        assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=2e-9)
+        assert ours.upper_bound == pytest.approx(theirs.upper_bound, rel=2e-9)
+    else:  # both lower the same bound, the other to a relative 1e-7
+        assert ours.upper_bound == pytest.approx(theirs.upper_bound, rel=1e-4)
+    again = optimize(whole, stimuli, eta, u=ours.u)
+    assert again.soft_margin == pytest.approx(ours.soft_margin, rel=1e-6)
+    assert again.soft_margin >= ours.soft_margin * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_ascent_passes_the_bound(seed):
+    """Fifty ascents in (u, v), with the gradient of the tensor of Green's functions."""
+    whole, stimuli = network(30, "sparse", seed), drawn(seed=seed)
+    best = optimize(Products(whole), stimuli, method=Convex(max_nodes=0))
+    G, rng = whole.greens1(), np.random.default_rng(seed)
+
+    def negative(w):
+        sizes = np.linalg.norm(w.reshape(2, -1), axis=1)
+        v, u = w.reshape(2, -1) / sizes[:, None]
+        a = np.einsum("nip,i,p->n", G, v, u)
+        d = stimuli.mu - 10 * stimuli.psi @ a
+        total = np.tensordot(d, G, axes=1)
+        slopes = np.stack([total @ u, total.T @ v])
+        along = (slopes * [v, u]).sum(1)[:, None] * [v, u]
+        kappa = a @ stimuli.mu - 5 * a @ stimuli.psi @ a
+        return -kappa, -((slopes - along) / sizes[:, None]).ravel()
+
+    start = rng.standard_normal(60)
+    moved, value = rng.standard_normal(60) * 1e-6, negative(start)
+    rise = negative(start + moved)[0] - value[0]
+    assert rise == pytest.approx(value[1] @ moved, rel=1e-3)  # the judge's own gradient
+    values = [
+        -minimize(negative, rng.standard_normal(60), jac=True, method="L-BFGS-B").fun
+        for _ in range(50)
+    ]
+    # Rounding of κ, whose terms are about one, is 1e-15.
+    assert max(values) <= best.upper_bound + 1e-14
+    assert max(values) <= best.soft_margin * (1 + 1e-9) or best.status == "bounded"
+
+
+def test_few_directions_are_enough(monkeypatch):
+    """A hundred neurons take a fraction of their directions, and few rounds."""
+    sizes = []
+    original = subspace.Space.extend
+
+    def extend(self, inputs, outputs):
+        original(self, inputs, outputs)
+        sizes.append(self.inputs.shape[1])
+
+    monkeypatch.setattr(subspace.Space, "extend", extend)
+    whole, stimuli = network(150, "sparse", 5), drawn(seed=5)
+    best = optimize(Products(whole), stimuli)
+    assert best.gap <= 1e-9
+    assert sizes[-1] <= 75
+    assert len(sizes) <= 10
+
+
+def test_ctrl_c_returns_the_best_pair_and_its_bound(monkeypatch):
+    whole, stimuli = network(60, "sparse", 6), drawn(seed=6)
+    full = optimize(Products(whole), stimuli)
+    interrupt(monkeypatch, subspace.Space, "extend", after=2)
+    best = optimize(Products(whole), stimuli)
+    assert best.status == "interrupted"
+    assert best.soft_margin <= full.soft_margin <= best.upper_bound
+    assert best.soft_margin > 0.5 * full.soft_margin
+    monkeypatch.undo()
+    interrupt(monkeypatch, subspace.Space, "extend", after=0)
+    with pytest.raises(KeyboardInterrupt):
+        optimize(Products(whole), stimuli)
+
+
+def test_equal_means_have_no_margin():
+    """Without a difference of means, the best κ is zero: the readout is silent."""
+    stimuli = drawn(seed=7)
+    silent = GaussianStimuli(0 * stimuli.mu, stimuli.psi)
+    best = optimize(Products(network(30, seed=7)), silent)
+    assert best.soft_margin == pytest.approx(0, abs=1e-15)
+    assert best.status == "certified"
+
+
+@pytest.mark.parametrize("mask", ["sign", "nonnegative"])
+def test_masks_are_rounded_in_the_whole_space(mask):
+    whole, stimuli = network(60, "sparse", 8), drawn(seed=8)
+    free = optimize(Products(whole), stimuli)
+    best = optimize(Products(whole), stimuli, device=Device(mask=mask), rng=0)
+    theirs = optimize(whole, stimuli, device=Device(mask=mask), rng=0)
+    assert best.upper_bound == pytest.approx(free.upper_bound, rel=1e-12)
+    assert best.share == pytest.approx(theirs.share, rel=0.02)
+    if mask == "sign":
+        np.testing.assert_allclose(np.abs(best.u), 60**-0.5, rtol=1e-12)
+    else:
+        assert best.u.min() >= 0
+
+
+def test_inputs_and_outputs_of_a_device():
+    """A part of the system has its own optimum, as in the whole space."""
+    whole, stimuli = network(60, "sparse", 9), drawn(seed=9)
+    part = Device(inputs=np.arange(20), outputs=np.arange(10, 60))
+    ours = optimize(Products(whole), stimuli, device=part)
+    theirs = optimize(whole, stimuli, device=part)
+    assert theirs.status == ours.status == "certified"
+    assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=1e-8)
+    assert not ours.u[20:].any()
+    assert not ours.v[:10].any()
