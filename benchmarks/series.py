@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.series [OUT.npz]`` integrates the systems of dysts, reads the data
 sets that statsmodels and aeon carry with them, and writes all of them to one file; nothing
-is downloaded. The benchmarks read that file, at ``GREENFOLD_SERIES`` or in the folder of
-temporary files, and need none of these packages.
+is downloaded, and what the file holds already is kept. The benchmarks read that file, at
+``GREENFOLD_SERIES`` or in the folder of temporary files, and need none of these packages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 #: Samples per period of a system of dysts, and in all.
 PER_PERIOD, N_SAMPLES = 30, 7500
-#: Periods to skip, and seconds that an integration may take.
+#: Periods to skip, and seconds of the processor that an integration may take.
 SKIPPED, PATIENCE = 20, 120
 #: Times as many samples where dysts interpolates between them.
 FINER = 5
@@ -101,8 +101,9 @@ def _attempt(name: str) -> tuple[str, Any, str]:
     def late(*_: Any) -> None:
         raise TimeoutError(f"it takes more than {PATIENCE} s")
 
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(PATIENCE)
+    # Seconds of the processor, so that a busy machine leaves out the same systems.
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -110,7 +111,7 @@ def _attempt(name: str) -> tuple[str, Any, str]:
     except Exception as error:  # a system may raise anything
         return name, None, str(error) or type(error).__name__
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def of_dysts(jobs: int, kept: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -220,8 +221,11 @@ def main() -> None:
     parser.add_argument("out", nargs="?", type=Path, default=path(), metavar="OUT.npz")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    kept = dict(np.load(options.out)) if options.out.exists() else {}
-    found = of_tasks({**kept, **real()})
+    found = dict(np.load(options.out)) if options.out.exists() else {}
+    if not any(name.startswith("real/") for name in found):
+        found |= real()
+    write(options.out, found)
+    found = of_tasks(found)
     write(options.out, of_dysts(options.jobs, found))
 
 
