@@ -150,7 +150,7 @@ class _OnHost:
     """A sparse matrix for arrays of a library without one; products run on the host."""
 
     def __init__(self, rows: Any) -> None:
-        self._rows = rows
+        self._rows, self.shape = rows, rows.shape
 
     def __matmul__(self, array: Array) -> Any:
         return like(self._rows @ to_host(array), array, array.dtype)

@@ -233,6 +233,10 @@ class _RestrictedMaps(_Part, LinearSystem):
         """Return the response L_v to the inputs that are driven."""
         return self.system.readout_response(self.whole_readout(v))[:, self.inputs]
 
+    def reduced(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return vᵀ G_n u of driven inputs and read outputs."""
+        return self.system.reduced(self.whole_readout(v), self.whole_input(u))
+
     def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return the response sum G(d) of driven inputs and read outputs."""
         return _RestrictedSum(self, self.system.response_sum(d), len(d))

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, eigs, gmres
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, eigsh, gmres
 
 from .._base.arrays import is_sparse
 
@@ -113,6 +113,24 @@ def _search(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     problem = f"the largest eigenvalue of `weights` of {n} neurons was not found"
     advice = "scale them yourself, and pass allow_unstable=True with a linear gain"
     raise ArithmeticError(f"{problem} by ARPACK; {advice}.")
+
+
+def norm(matrix: Matrix) -> float:
+    """Return the 2-norm of a matrix; that of a sparse matrix to two digits."""
+    if not is_sparse(matrix):
+        return float(np.linalg.norm(matrix, 2))
+    n = matrix.shape[0]
+    if n <= _SMALL:
+        return float(np.linalg.norm(matrix.toarray(), 2))
+    make, search, back = cast("Any", LinearOperator), cast("Any", eigsh), matrix.T
+
+    def squared(x: np.ndarray) -> np.ndarray:
+        return back @ (matrix @ x)
+
+    square = make((n, n), matvec=squared, dtype=float)
+    start = np.random.default_rng(0).standard_normal(int(n))
+    options: dict[str, Any] = {"v0": start, "tol": 1e-2, "return_eigenvectors": False}
+    return float(np.sqrt(search(square, 1, **options)[0]))
 
 
 def solve(matrix: Matrix, b: np.ndarray) -> np.ndarray:

@@ -182,8 +182,7 @@ class ReadoutKernels:
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
         self._linear, plan = linear, linear.plan
-        bars = linear.carry_back(v)
-        self._rows = linear.kernel_rows(bars)
+        self._rows, bars = linear.seen_by(v)
         self._weights = source_weights(linear, bars) if plan.step.order else None
         self._tail_bars = bars[plan.n_whole * plan.n_sub :]
 
@@ -454,12 +453,13 @@ class StateKernels:
 
     def _pullback_of_table(self, linear_bar: Array, table_bar: Array | None) -> Any:
         """Return the gradient by u, with the cotangent of D as a table ``[m, d]``."""
-        order, nodes_bar = self.order, None
+        order = self.order
+        if table_bar is None:
+            return order.responses_adjoint(linear_bar)
         ends_bar, inputs_bar = order.read_pulse_adjoint(linear_bar)
-        if table_bar is not None:
-            pairs_bar = order.read(table_bar)
-            pairs_bar[:, 1:, ...] *= 2.0
-            nodes_bar = pair_table_adjoint(order, self.nodes, pairs_bar)
+        pairs_bar = order.read(table_bar)
+        pairs_bar[:, 1:, ...] *= 2.0
+        nodes_bar = pair_table_adjoint(order, self.nodes, pairs_bar)
         return order.pulse_adjoint(ends_bar, nodes_bar, inputs_bar)
 
 
@@ -477,10 +477,10 @@ def state_kernels(order: LinearOrder, u: Array) -> StateKernels:
     The panels of the plan must be of order 0, or of order 1 with a gain of degree 2 and
     without a tail.
     """
+    if order.plan.step.order == 0 or order.plan.tail is not None:
+        return StateKernels(order, u, order.responses(u), None, None)
     starts = order.pulse_starts(u)
     linear = order.read_pulse(u, starts)
-    if order.plan.step.order == 0 or order.plan.tail is not None:
-        return StateKernels(order, u, linear, None, None)
     nodes = order.pulse_nodes(u, starts)
     table = order.read(pair_table(order, nodes))
     # A pair of different steps enters the square of the state twice.

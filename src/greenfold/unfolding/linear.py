@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import expm_frechet, schur
 
-from .._base.arrays import Array, empty, like, namespace
-from ..systems import LinearSystem
+from .._base.arrays import Array, empty, like, namespace, zeros
+from ..systems import LinearSystem, ResponseSum
 from .propagators import Panel, StepPlan
 
 #: G(d) is formed as a matrix if the powers that it needs stay below this size; otherwise,
@@ -38,7 +38,7 @@ class LinearOrder(LinearSystem):
     def __init__(self, plan: StepPlan[Panel], n_steps: int) -> None:
         self.plan, self.n_steps = plan, n_steps
         self.n_inputs = self.n_outputs = plan.step.n_neurons
-        self._xp = namespace(plan.step.E)
+        self._xp = namespace(plan.step.nodes)
 
     def on(self, reference: Array) -> LinearOrder:
         """Return the same object with its matrices on the device of ``reference``."""
@@ -58,20 +58,35 @@ class LinearOrder(LinearSystem):
 
         Row c·K + n is the readout state after a unit pulse in channel c, step n.
         """
-        return self.padded(self.read_pulse(u, self.pulse_starts(u)))
+        return self.padded(self.responses(u))
 
-    def padded(self, response: np.ndarray) -> np.ndarray:
+    def responses(self, u: Array) -> Any:
+        """Return the states read after a unit pulse in each step, (read_steps, C, N)."""
+        return self.read_pulse(u, self.pulse_starts(u))
+
+    def responses_adjoint(self, bar: Array) -> Any:
+        """Return the gradient by u (N, C) from the cotangent of `responses`."""
+        ends_bar, inputs_bar = self.read_pulse_adjoint(bar)
+        return self.pulse_adjoint(ends_bar, None, inputs_bar)
+
+    def padded(self, response: Array) -> Any:
         """Return responses (read_steps, n_channels, N) as Rᵤ, zero after the readout."""
         n_channels = response.shape[1]
-        found = np.zeros((n_channels, self.n_steps, self.n_outputs))
-        found[:, : len(response)] = response.transpose(1, 0, 2)
-        return found.reshape(-1, self.n_outputs)
+        found = zeros((n_channels, self.n_steps, self.n_outputs), response)
+        by_channel = namespace(response).permute_dims(response, (1, 0, 2))
+        found[:, : response.shape[0], :] = by_channel
+        return namespace(response).reshape(found, (-1, self.n_outputs))
 
     def readout_response(self, v: np.ndarray) -> np.ndarray:
         """Return L_v for v (n_neurons,) or (n_neurons, r); row n is l_n, a_n = l_n · u."""
         return self.kernel_rows(self.carry_back(v))
 
-    def response_sum(self, d: np.ndarray) -> GreensSum:
+    def seen_by(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return L_v, and the readout carried back if the panels have orders to drive."""
+        bars = self.carry_back(v)
+        return self.kernel_rows(bars), bars
+
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
         return GreensSum(self, d)
 
@@ -111,7 +126,7 @@ class LinearOrder(LinearSystem):
 
         Entry n is Σ_k w_k table[k − n] with the readout weights w. The map is self-adjoint.
         """
-        xp, weights, n = self._xp, self.plan.weights, self.plan.n_whole
+        xp, weights, n = namespace(table), self.plan.weights, self.plan.n_whole
         if not weights[:-1].any():
             return xp.flip(table, axis=0) * float(weights[-1])
         padded = np.append(weights, np.zeros(n))
@@ -151,15 +166,15 @@ class LinearOrder(LinearSystem):
             by_step = xp.reshape(nodes_bar, (n, inputs_bar.shape[0], n_sub, width))
             by_panel = xp.permute_dims(by_step, (0, 2, 1, 3))
             flat = xp.reshape(by_panel, (n * n_sub * inputs_bar.shape[0], width))
-            starts_bar = xp.reshape(flat @ back(panel.E_nodes), (-1, *inputs_bar.shape))
+            starts_bar = xp.reshape(flat @ panel.E_nodes.T, (-1, *inputs_bar.shape))
             pushed = xp.sum(by_step[:1, ...], axis=(0, 2))
-            inputs_bar = inputs_bar + pushed @ back(panel.F_nodes)
+            inputs_bar = inputs_bar + pushed @ panel.F_nodes.T
         for index in range(self.plan.n_whole * n_sub - 1, -1, -1):
             if ends_bar is not None and (index + 1) % n_sub == 0:
                 y_bar = y_bar + ends_bar[index // n_sub, ...]
             if index < n_sub:
-                inputs_bar = inputs_bar + y_bar @ back(panel.F)
-            y_bar = y_bar @ back(panel.E)
+                inputs_bar = inputs_bar + y_bar @ panel.F.T
+            y_bar = y_bar @ panel.E.T
             if starts_bar is not None:
                 y_bar = y_bar + starts_bar[index, ...]
         return back(inputs_bar)

@@ -18,7 +18,7 @@ products of lower orders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import ceil, comb, factorial, lgamma, log
@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base.arrays import Array, is_host, like, namespace
+from .._base.arrays import Array, is_array, is_host, like, namespace
+from ..networks import matrices, spectra
 from ..networks.matrices import dense
 from ..networks.reservoir import Reservoir
 
@@ -265,9 +266,10 @@ def plan_quadrature(
     degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
         return 1, 0
-    A, _ = _in_mean_time(reservoir)
+    A = matrices.plus_diagonal(-reservoir.linear_weights, 1.0)
+    size = spectra.norm(matrices.scaled_rows(reservoir.pace, A))
     factors = order * (degree - 1) + 2
-    exponent = factors * float(np.linalg.norm(A, 2)) * length / reservoir.mean_tau
+    exponent = factors * size * length / reservoir.mean_tau
     longest = _PANEL_EXPONENT if order > 1 else _SINGLE_EXPONENT
     n_panels = max(1, ceil(min(exponent / longest, 1e9)))
     constants, most = length / reservoir.mean_tau, length * _MAX_PANELS / n_panels
@@ -306,6 +308,12 @@ def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
     return n_nodes
 
 
+def times(rows: Array, matrix: Any) -> Any:
+    """Return rows times a matrix, which may be a series that no library knows."""
+    known = isinstance(matrix, np.ndarray) or is_array(matrix)
+    return rows @ matrix if known else matrix.__rmatmul__(rows)
+
+
 @dataclass(frozen=True, eq=False)
 class Panel(Step):
     """A `Step` of the unfolded network; `build` and `build_map` make panels.
@@ -339,6 +347,9 @@ class Panel(Step):
         slopes = self.order * q / (self.order + 1)  # at the nodes, except the last order
         sizes = {"n_orders": self.order + 1, "n_working": 4.0 * (q + 1), "n_slopes": slopes}
         vars(self).update(sizes, n_neurons=self.E.shape[0])
+        if not is_array(self.E):  # a series, which says how many rows it takes
+            vars(self).update(most_rows=self.E.most_rows)
+            vars(self).update(n_working=self.n_working + self.E.n_working)
 
     @property
     def source_map(self) -> Any:
@@ -352,14 +363,16 @@ class Panel(Step):
         xp = namespace(u)
         inputs = xp.matrix_transpose(u)
         if not self.order:
-            return inputs @ self.F
-        return xp.concat([inputs @ self.F, inputs @ self.F_nodes], axis=1)
+            return times(inputs, self.F)
+        return xp.concat([times(inputs, self.F), times(inputs, self.F_nodes)], axis=1)
 
     def input_map_pullback(self, bar: Array) -> Any:
         """Adjoint of `input_map`."""
         n, back = self.n_neurons, namespace(bar).matrix_transpose
-        found = self.F @ back(bar[:, :n])
-        return found + self.F_nodes @ back(bar[:, n:]) if self.order else found
+        found = back(times(bar[:, :n], self.F.T))
+        if not self.order:
+            return found
+        return found + back(times(bar[:, n:], self.F_nodes.T))
 
     def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
         """Return all orders at the end of the panel.
@@ -368,18 +381,19 @@ class Panel(Step):
         `solution_linear_Greens`, `leading-deq`, `first_order_correction`).
         """
         n, order = self.n_neurons, self.order
-        ahead = y @ self.E
+        ahead = times(y, self.E)
         ahead[0, ...] += push[:, :n]
         if not order:
             return ahead
         f = (0.0, 0.0, *self.coefficients[2:])
-        states = [y[0, ...] @ self.E_nodes]
+        states = [times(y[0, ...], self.E_nodes)]
         states[0] += push[:, n:]
         for k in range(1, order + 1):
             source = expanded(states, k - 1, f)
-            ahead[k, ...] += source @ self.S
+            ahead[k, ...] += times(source, self.S)
             if k < order:
-                states.append(y[k, ...] @ self.E_nodes + source @ self.B)
+                carried = times(y[k, ...], self.E_nodes)
+                states.append(carried + times(source, self.B))
         if slopes is not None:
             slope_of_f = tuple(p * c for p, c in enumerate(f))[1:]
             slopes.extend(expanded(states, m, slope_of_f) for m in range(order))
@@ -388,21 +402,20 @@ class Panel(Step):
     def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
         """Return the cotangents of all orders at the start, and of the push."""
         xp, order = namespace(bar), self.order
-        back = xp.matrix_transpose
-        before = bar @ back(self.E)
+        before = times(bar, self.E.T)
         if not order:
             return before, bar[0, ...]
         nodes_bar: list[Any] = [None] * order
         for k in range(order, 0, -1):
-            source_bar = bar[k, ...] @ back(self.S)
+            source_bar = times(bar[k, ...], self.S.T)
             if k < order:
-                source_bar += nodes_bar[k] @ back(self.B)
+                source_bar += times(nodes_bar[k], self.B.T)
             # ∂[f]_{k−1}/∂y⁽ⁱ⁾ = [f']_{k−1−i}
             for i in range(k):
                 part = source_bar * slopes[k - 1 - i]
                 nodes_bar[i] = part if nodes_bar[i] is None else nodes_bar[i] + part
         for k in range(order):
-            before[k, ...] += nodes_bar[k] @ back(self.E_nodes)
+            before[k, ...] += times(nodes_bar[k], self.E_nodes.T)
         return before, xp.concat([bar[0, ...], nodes_bar[0]], axis=1)
 
 
@@ -530,12 +543,25 @@ def _node_weights(
     """
     q, n = len(nodes), len(A)
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]
-    legendre: Callable[..., np.ndarray] = np.polynomial.legendre.legvander
-    to_lagrange = np.linalg.inv(legendre(2 * nodes - 1, q - 1))
-    for j, node in enumerate(nodes):
-        # E(s_j (1 − c_l)) is E at the mirrored node of the shortened panel.
-        E, _ = _propagators(A, nodes[::-1] * node * span)
-        lagrange = np.matmul(legendre(2 * nodes * node - 1, q - 1), to_lagrange)  # (l, i)
-        mix = np.asarray((weights * node * span)[:, None] * lagrange)
+    for j, (times, mix) in enumerate(node_mixes(nodes, weights, span)):
+        E, _ = _propagators(A, times)
         B[:, :, j, :] = (np.tensordot(mix.T, E, axes=1) @ W).transpose(0, 2, 1)
     return B.reshape(q * n, q * n)
+
+
+def node_mixes(
+    nodes: np.ndarray, weights: np.ndarray, span: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield times and weights of E W in the state at each node, from sources at all nodes.
+
+    Weights have shape (n_times, q), for the times (n_times,) of E and the sources at q
+    nodes.
+    """
+    q = len(nodes)
+    legendre: Callable[..., np.ndarray] = np.polynomial.legendre.legvander
+    to_lagrange = np.linalg.inv(legendre(2 * nodes - 1, q - 1))
+    for node in nodes:
+        # E(s_j (1 − c_l)) is E at the mirrored node of the shortened panel.
+        lagrange = np.matmul(legendre(2 * nodes * node - 1, q - 1), to_lagrange)  # (l, i)
+        mix = np.asarray((weights * node * span)[:, None] * lagrange)
+        yield nodes[::-1] * node * span, mix

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
-from ..networks.matrices import dense
+from ..networks.matrices import by_products, dense
 from ..networks.reservoir import Reservoir
-from ..systems import System
+from ..systems import ResponseSum, System
 from .kernel import (
     Kernel,
     ReadoutKernels,
@@ -30,7 +31,8 @@ from .kernel import (
     state_kernels,
     table_bytes,
 )
-from .linear import GreensSum, LinearOrder
+from .linear import LinearOrder
+from .powers import Flow, PowerOrder, power_panel
 from .propagators import (
     Panel,
     StepPlan,
@@ -97,7 +99,7 @@ def unfold(
     order = check.count(order, "order", minimum=0)
     check.without_effect(tol is not None and not order, "tol", "at order 0")
     tol = check.positive(1e-10 if tol is None else tol, "tol")
-    gain, n_panels, n = reservoir.gain, 1, reservoir.n_neurons
+    gain = reservoir.gain
     expands = not discrete and len(reservoir.coefficients) > 2
     check.without_effect(order > 0 and gain.is_linear, "order", "for a linear gain")
     if order and not expands:
@@ -107,20 +109,36 @@ def unfold(
         raise ValueError(
             f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
         )
-    if discrete:
-        E, push = reservoir.linear_step
-        panel = build_map(dense(E, "dense steps", "use `Dynamics`"), push, dt)
-    else:
-        n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
-        matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
-        needed = 8.0 * n**2 * matrices
-        size = f"{needed / 2**30:.1f} GiB of propagators for {n} neurons"
-        problem = f"`order` = {order} needs {size}; lower `order`, or raise `tol`."
-        check.require(needed <= 8 * TABLE_BYTES, problem, MemoryError)
-        panel = build(reservoir, dt / n_panels, n_nodes, order)
-    at_end = np.eye(1, n_steps, n_steps - 1)[0]
-    found = Unfolding(reservoir, n_steps, dt, order, tol, at_end, None, panel, n_panels)
+    flow = Flow.of(reservoir) if by_products(reservoir.weights) else None
+    panel, n_panels = _panels(reservoir, flow, dt, order, tol)
+    grid = n_steps, dt, order, tol, np.eye(1, n_steps, n_steps - 1)[0], None
+    found = Unfolding(reservoir, *grid, panel, n_panels, flow)
     return found if readout is None else found.with_readout(readout)
+
+
+def _panels(
+    network: Reservoir | EchoStateNetwork,
+    flow: Flow | None,
+    length: float,
+    order: int,
+    tol: float,
+) -> tuple[Panel, int]:
+    """Return a panel of a step of some length, and the number of panels per step."""
+    if isinstance(network, EchoStateNetwork):
+        if flow is not None:
+            return power_panel(network, flow, length, 0, 0), 1
+        E, push = network.linear_step
+        return build_map(dense(E, "dense steps", "use `Dynamics`"), push, length), 1
+    n_panels, n_nodes = plan_quadrature(network, length, order, tol)
+    if flow is not None:
+        n_panels = max(n_panels, ceil(length / flow.longest))
+        return power_panel(network, flow, length / n_panels, n_nodes, order), n_panels
+    matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
+    needed = 8.0 * network.n_neurons**2 * matrices
+    size = f"{needed / 2**30:.1f} GiB of propagators for {network.n_neurons} neurons"
+    problem = f"`order` = {order} needs {size}; lower `order`, or raise `tol`."
+    check.require(needed <= 8 * TABLE_BYTES, problem, MemoryError)
+    return build(network, length / n_panels, n_nodes, order), n_panels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,6 +163,8 @@ class Unfolding(System, Shown):
     readout_time: float | None
     _panel: Panel = field(repr=False)
     _n_panels: int = field(repr=False)
+    #: What to multiply with in place of propagators, for a large sparse network.
+    _flow: Flow | None = field(repr=False)
     #: Number of neurons N: rows of the input projection, and entries of the readout.
     n_neurons: int = field(init=False)
     n_inputs: int = field(init=False)
@@ -200,6 +220,8 @@ class Unfolding(System, Shown):
 
     @cached_property
     def _maps(self) -> LinearOrder:
+        if self._flow is not None:
+            return PowerOrder(self._plan, self.n_steps, self._flow)
         return LinearOrder(self._plan, self.n_steps)
 
     @cached_property
@@ -209,8 +231,7 @@ class Unfolding(System, Shown):
         def panels(length: float) -> tuple[Panel, int]:
             if length == self.dt:
                 return whole
-            found, n_nodes = plan_quadrature(self.reservoir, length, self.order, self.tol)
-            return build(self.reservoir, length / found, n_nodes, self.order), found
+            return _panels(self.reservoir, self._flow, length, self.order, self.tol)
 
         return make_plan(panels, self.dt, self.readout_weights, self.readout_time)
 
@@ -253,8 +274,8 @@ class Unfolding(System, Shown):
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
         """Return whether `kernels_of_all` exists for this order and readout, and fits."""
-        if self.order == 0:
-            return True
+        if self.order == 0 or self._flow is not None:
+            return self.order == 0
         needed = table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
         return self.has_kernels and self._plan.tail is None and needed <= TABLE_BYTES
 
@@ -264,8 +285,11 @@ class Unfolding(System, Shown):
         The comparison counts multiplications. Stepping takes 2 (q + 1) N² per case and
         panel. The kernels take (K C)²/2 · N per case, after (K C)²/2 · (q + 1) N² once.
         """
-        if self.order == 0 or not self.has_kernels_of_all(n_channels):
-            return self.order == 0
+        if self.order == 0:
+            width = self._plan.read_steps * n_channels
+            return self._flow is None or 8.0 * self.n_neurons * width <= TABLE_BYTES
+        if not self.has_kernels_of_all(n_channels):
+            return False
         n, plan = self.n_neurons, self._plan
         per_step = (len(plan.step.nodes) + 1) * n * plan.n_sub
         pairs = (plan.read_steps * n_channels) ** 2 / 2
@@ -399,7 +423,7 @@ class Unfolding(System, Shown):
         check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
         return self.maps.readout_response(vectors)
 
-    def response_sum(self, d: np.ndarray) -> GreensSum:
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return G(d) = Σ_n d_n G⁽¹⁾_n for weights d (n_channels, n_steps) of the steps."""
         return self.maps.response_sum(d)
 

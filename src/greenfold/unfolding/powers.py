@@ -1,0 +1,531 @@
+"""A sparse network unfolded by products with W, without a propagator.
+
+Time in units of 1/r turns τ ẏ = −y + W y + u x into ẏ = (M − 1) y + D u x, with r = 1/τ and
+M = W; for neurons with time constants τ_i, r = max 1/τ_i, M = 1 + (W − 1)/(r τ_i) and
+D = 1/(r τ_i). Its propagator is a power series with Poisson weights (uniformisation),
+
+    exp((M − 1) s) = Σ_j p_j(s) Mʲ ,    p_j(s) = e⁻ˢ sʲ / j! ,
+
+and the response to a unit pulse of one step that began b and ended a before the readout is
+Σ_j ∫ₐᵇ p_j(s) ds Mʲ D u. A network in discrete time has powers of its step M = E instead.
+All weights are positive. If |λ| ≤ 1 for the eigenvalues of M, nothing cancels, and a few
+more powers than s suffice; otherwise, time is cut into stretches that are short enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammainc, gammaln
+
+from .._base.arrays import Array, contiguous, like, namespace, zeros
+from ..networks.echo_state import EchoStateNetwork
+from ..networks.matrices import plus_diagonal, scaled_rows
+from ..networks.reservoir import Reservoir
+from .linear import LinearOrder
+from .products import CACHED, Product, cached_rows
+from .propagators import HasArrays, Panel, StepPlan, node_mixes
+
+_gammainc: Any = gammainc
+
+#: Weight of the powers that are left out, relative to all.
+_TRUNCATED = 1e-18
+#: Longest stretch in units of 1/r: there, 1.6 products per unit are enough. If the powers
+#: of M grow, large terms may cancel: their sum is at most this multiple of the vector.
+_LONGEST, _CANCELLED = 256.0, 50.0
+#: Numbers of powers whose growth is measured, and of random vectors times neurons.
+_PROBED, _PROBES = 32, 4000
+#: Number of powers at most, more than enough for the longest stretch.
+_MOST = 600
+#: Number of powers that are weighted at a time, and per stretch in discrete time.
+_TOGETHER = 16
+#: Number of nodes that integrate p_j over at most one unit of time, to rounding.
+_NODES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(HasArrays):
+    """The linear dynamics ẏ = (M − 1) y + D u x per 1/``rate``, or y' = M y + D u x."""
+
+    M: Product
+    #: D, (N,), or None for 1.
+    scale: Any
+    #: r, or None in discrete time.
+    rate: float | None
+    #: Logarithm of the growth of random vectors by Mʲ, for j = 0, 1, ….
+    growth: np.ndarray
+
+    @classmethod
+    def of(cls, network: Reservoir | EchoStateNetwork) -> Flow:
+        """Return the flow of a network near rest."""
+        if isinstance(network, EchoStateNetwork):
+            step, push = network.linear_step
+            return cls(Product.of(step), push, None, np.zeros(1))
+        if not isinstance(network.tau, np.ndarray):
+            product = Product.of(network.linear_weights)
+            return cls(product, None, 1 / network.tau, _growth(product))
+        fastest = float(network.tau.min())
+        decay = plus_diagonal(network.linear_weights, -1.0)
+        product = Product.of(plus_diagonal(scaled_rows(fastest / network.tau, decay), 1.0))
+        return cls(product, fastest / network.tau, 1 / fastest, _growth(product))
+
+    def on(self, reference: Array, dtype: object) -> Flow:
+        """Return the same flow on the device of ``reference``."""
+        scale = None if self.scale is None else like(self.scale, reference, dtype)
+        return Flow(self.M.on(reference, dtype), scale, self.rate, self.growth)
+
+    def _terms(self, time: float) -> np.ndarray:
+        """Return the expected sizes of the terms p_j(s) Mʲ x for unit vectors x."""
+        rates, powers = np.diff(self.growth), np.arange(_MOST)
+        beyond = np.arange(1, _MOST - len(self.growth) + 1) * rates[len(rates) // 2 :].max()
+        logs = np.append(self.growth, self.growth[-1] + beyond)
+        with np.errstate(over="ignore"):
+            return np.exp(logs + powers * np.log(time) - time - gammaln(powers + 1.0))
+
+    @cached_property
+    def longest(self) -> float:
+        """Longest time over which one series is accurate."""
+        if self.rate is None:
+            return float(_TOGETHER)
+        time = _LONGEST
+        while self._terms(time).sum() > _CANCELLED:
+            time *= 0.8
+        return time / self.rate
+
+    def driven(self, columns: Array) -> Any:
+        """Return D times columns (N, …)."""
+        if self.scale is None:
+            return columns
+        shape = (-1, *(1 for _ in columns.shape[1:]))
+        return columns * namespace(columns).reshape(self.scale, shape)
+
+    def n_powers(self, length: float) -> int:
+        """Return the number of powers that a series over ``length`` needs."""
+        assert self.rate is not None
+        terms = self._terms(length * self.rate)
+        left = np.cumsum(terms[::-1])[::-1]  # from each power on
+        return int(np.argmax(left < _TRUNCATED * left[0])) or _MOST
+
+    def stretches(self, edges: np.ndarray) -> list[Stretch]:
+        """Return the series of pulses between ``edges`` in time before the readout."""
+        n_bins = len(edges) - 1
+        if self.rate is None:
+            parts = range(0, n_bins, _TOGETHER)
+            sizes = (min(_TOGETHER, n_bins - start) for start in parts)
+            return [
+                Stretch(start, np.eye(size, size + 1), np.eye(1, size + 1, size)[0])
+                for start, size in zip(parts, sizes, strict=True)
+            ]
+        count = max(1, ceil(edges[-1] / self.longest * (1 - 1e-12)))
+        length = edges[-1] / count
+        n_powers, found = self.n_powers(length), list[Stretch]()
+        carry = poisson_weights(np.array([length * self.rate]), n_powers)[0]
+        for index in range(count):
+            inside = np.clip(edges - index * length, 0.0, length)
+            used = np.flatnonzero(inside[1:] > inside[:-1])
+            first, last = int(used[0]), int(used[-1]) + 1
+            limits = inside[first : last + 1] * self.rate
+            table = poisson_integrals(limits[:-1], limits[1:], n_powers)
+            found.append(Stretch(first, table, carry))
+        return found
+
+
+class Stretch(NamedTuple):
+    """The series of one stretch of time, from its end that is nearest to the readout."""
+
+    #: First of the pulses that the stretch covers, the latest one being 0.
+    first: int
+    #: Weight of Mʲ in the responses to the pulses, (n_pulses, n_powers).
+    table: np.ndarray
+    #: Weight of Mʲ in the propagator over the stretch, (n_powers,).
+    carry: np.ndarray
+
+
+def poisson_weights(times: np.ndarray, n_powers: int) -> np.ndarray:
+    """Return p_j(s) = e⁻ˢ sʲ/j! of times s below 700, (n_times, n_powers)."""
+    ratios = times[:, None] / np.arange(1, n_powers)
+    first = np.ones((len(times), 1))
+    return np.exp(-times)[:, None] * np.cumprod(np.hstack([first, ratios]), axis=1)
+
+
+def poisson_integrals(low: np.ndarray, high: np.ndarray, n_powers: int) -> np.ndarray:
+    """Return ∫ p_j(s) ds from low to high, (n_intervals, n_powers)."""
+    powers = np.arange(1.0, n_powers + 1)
+    found = _gammainc(powers, high[:, None]) - _gammainc(powers, low[:, None])
+    # Differences of short intervals would lose digits.
+    short = np.flatnonzero(high - low < 1)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    middle, half = (high + low)[short] / 2, (high - low)[short] / 2
+    at = middle[:, None] + half[:, None] * nodes
+    values = poisson_weights(at.ravel(), n_powers).reshape(*at.shape, n_powers)
+    found[short] = half[:, None] * np.tensordot(values, weights, axes=(1, 0))
+    return found
+
+
+def _growth(product: Product) -> np.ndarray:
+    """Return the logarithm of the growth of random vectors by the powers of M."""
+    n = product.n_rows
+    x = np.random.default_rng(0).standard_normal((n, max(1, min(30, _PROBES // n))))
+    found, total = [0.0], np.zeros(x.shape[1])
+    for _ in range(_PROBED):
+        x = product.matrix @ (x / np.linalg.norm(x, axis=0))
+        sizes = np.linalg.norm(x, axis=0)
+        if not sizes.all():  # nilpotent weights
+            break
+        total = total + np.log(sizes)
+        found.append(float(total.max()))
+    return np.array(found if len(found) > 1 else [0.0, -1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class PowerMap(HasArrays):
+    """A block matrix of power series in M that acts on rows from the right.
+
+    Block (i, k) is (Σ_j c_jik Mʲ B)ᵀ, with ``weights`` c (n_powers, n_in, n_out) and a
+    first factor B: None for 1, a diagonal (N,) or a `Product`.
+    """
+
+    flow: Flow
+    weights: Any
+    first: Any = None
+    #: Whether this is the transpose of the matrix.
+    turned: bool = False
+
+    __array_ufunc__ = None
+    #: Memory per row that a product holds, in states.
+    n_working = 2.0 * _TOGETHER
+
+    @property
+    def most_rows(self) -> int:
+        """Number of rows to multiply at a time on the host."""
+        return cached_rows(self.flow.M.n_rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of columns."""
+        n = self.flow.M.n_rows
+        n_in, n_out = int(self.weights.shape[1]), int(self.weights.shape[2])
+        return (n_out * n, n_in * n) if self.turned else (n_in * n, n_out * n)
+
+    @property
+    def T(self) -> PowerMap:
+        """The transpose."""
+        return PowerMap(self.flow, self.weights, self.first, not self.turned)
+
+    def __matmul__(self, columns: Array) -> Any:
+        xp = namespace(columns)
+        if columns.ndim == 1:
+            return (columns[None, :] @ self.T)[0, :]
+        return xp.matrix_transpose(xp.matrix_transpose(columns) @ self.T)
+
+    def __rmatmul__(self, rows: Array) -> Any:
+        xp, n = namespace(rows), self.flow.M.n_rows
+        flat = xp.reshape(rows, (-1, rows.shape[-1]))
+        # (block, neuron, row)
+        by_block = xp.reshape(xp.matrix_transpose(flat), (-1, n, flat.shape[0]))
+        if self.turned:
+            found = self._first(self._series(by_block), back=True)
+        else:
+            found = self._series(self._first(by_block, back=False))
+        made = xp.matrix_transpose(xp.reshape(found, (-1, flat.shape[0])))
+        return xp.reshape(made, (*rows.shape[:-1], -1))
+
+    def _first(self, blocks: Array, *, back: bool) -> Any:
+        if self.first is None:
+            return blocks
+        xp = namespace(blocks)
+        if not isinstance(self.first, Product):
+            return blocks * xp.reshape(self.first, (1, -1, 1))
+        matrix = self.first.transposed if back else self.first.matrix
+        each = [matrix @ contiguous(blocks[i, ...]) for i in range(blocks.shape[0])]
+        return xp.stack(each)
+
+    def _series(self, x: Array) -> Any:
+        """Return Σ_j c_jik Mʲ x_i for blocks x (n_in, N, n_rows)."""
+        xp, weights = namespace(x), self.weights
+        M = self.flow.M.transposed if self.turned else self.flow.M.matrix
+        if self.turned:
+            weights = xp.permute_dims(weights, (0, 2, 1))
+        n_powers, n_in, n_out = weights.shape
+        n, n_rows = x.shape[1:]
+        if n_in <= n_out:  # powers of x
+            columns = contiguous(xp.reshape(xp.permute_dims(x, (1, 0, 2)), (n, -1)))
+            found = zeros((n_out, n * n_rows), x)
+            for js, block in _power_blocks(M, columns, n_powers):
+                by_input = xp.reshape(block, (-1, n, n_in, n_rows))
+                stacked = xp.reshape(
+                    xp.permute_dims(by_input, (0, 2, 1, 3)), (-1, n * n_rows)
+                )
+                mix = xp.reshape(weights[js, ...], (-1, n_out))
+                found += xp.matrix_transpose(mix) @ stacked
+            return xp.reshape(found, (n_out, n, n_rows))
+        flat, y = xp.reshape(x, (n_in, n * n_rows)), zeros((n, n_out * n_rows), x)
+        for stop in range(n_powers, 0, -_TOGETHER):  # Horner's rule
+            js = slice(max(0, stop - _TOGETHER), stop)
+            mix = xp.permute_dims(weights[js, ...], (0, 2, 1))
+            made = xp.reshape(mix, (-1, n_in)) @ flat
+            made = xp.reshape(made, (-1, n_out, n, n_rows))
+            made = xp.reshape(xp.permute_dims(made, (0, 2, 1, 3)), (-1, n, n_out * n_rows))
+            for j in range(made.shape[0] - 1, -1, -1):
+                y = M @ y
+                y += made[j, ...]
+        return xp.permute_dims(xp.reshape(y, (n, n_out, n_rows)), (1, 0, 2))
+
+
+def _power_blocks(M: Any, x: Array, n_powers: int) -> Iterator[tuple[slice, Any]]:
+    """Yield stacks of a few successive powers Mʲ x of columns x (N, k)."""
+    xp, size = namespace(x), int(x.shape[0]) * int(x.shape[1])
+    together = max(4, min(_TOGETHER, CACHED // (8 * size)))
+    for start in range(0, n_powers, together):
+        stop, made = min(start + together, n_powers), list[Any]()
+        for j in range(start, stop):
+            x = M @ x if j else x
+            made.append(x)
+        yield slice(start, stop), xp.stack(made)
+
+
+def power_panel(
+    network: Reservoir | EchoStateNetwork,
+    flow: Flow,
+    length: float,
+    n_nodes: int,
+    order: int,
+) -> Panel:
+    """Return a panel like `propagators.build`, whose matrices are series in M."""
+    if flow.rate is None:
+        unit = np.ones((1, 1, 1))
+        E = PowerMap(flow, np.array([0.0, 1.0])[:, None, None])
+        return Panel(length, E, PowerMap(flow, unit, flow.scale), nodes=np.empty(0))
+    assert isinstance(network, Reservoir)
+    span, n_powers = length * flow.rate, flow.n_powers(length)
+    nodes = weights = np.empty(0)
+    if n_nodes:  # Gauss–Legendre on (0, 1)
+        nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+        nodes, weights = (nodes + 1) / 2, weights / 2
+
+    def carried(times: np.ndarray) -> np.ndarray:
+        """Return the series of E at some times, (n_powers, n_times)."""
+        return poisson_weights(times * span, n_powers).T
+
+    def pushed(times: np.ndarray) -> np.ndarray:
+        return poisson_integrals(np.zeros(len(times)), times * span, n_powers).T
+
+    end, drive = np.ones(1), flow.scale
+    parts: dict[str, Any] = {
+        "E": PowerMap(flow, carried(end)[:, None]),
+        "F": PowerMap(flow, pushed(end)[:, None], drive),
+    }
+    if order:
+        scaled = Product.of(scaled_rows(length / network.tau, network.weights))
+        # E(length − s_j) is E at the mirrored node.
+        source = (carried(nodes[::-1]) * weights)[:, :, None]
+        parts["E_nodes"] = PowerMap(flow, carried(nodes)[:, None])
+        parts["F_nodes"] = PowerMap(flow, pushed(nodes)[:, None], drive)
+        parts["S"] = PowerMap(flow, source, scaled)
+        if order >= 2:  # weight of the source at node i in the state at node k
+            mixes = node_mixes(nodes, weights, 1.0)
+            each = [carried(times) @ mix for times, mix in mixes]
+            parts["B"] = PowerMap(flow, np.stack(each, axis=2), scaled)
+    coefficients: tuple[Any, ...] = network.coefficients if order else (0.0,)
+    if not all(isinstance(c, float) for c in coefficients):
+        coefficients = tuple(np.tile(c, n_nodes) for c in coefficients)
+    grid: dict[str, Any] = {"nodes": nodes * length, "order": order}
+    return Panel(length, coefficients=coefficients, **grid, **parts)
+
+
+class PowerOrder(LinearOrder):
+    """The linear network along one plan, whose maps are sums of powers of M.
+
+    All maps cost products of sparse matrices and a few columns; what they hold in memory is
+    the columns and the result. Vectors are arrays of the library and on the device of the
+    matrix M; weights d of the steps are always NumPy arrays. ``n_products`` counts the
+    columns that were multiplied by M.
+    """
+
+    def __init__(self, plan: StepPlan[Panel], n_steps: int, flow: Flow) -> None:
+        super().__init__(plan, n_steps)
+        self.flow, self.n_products = flow, 0
+
+    def on(self, reference: Array) -> PowerOrder:
+        """Return the same object with its matrices on the device of ``reference``."""
+        dtype = namespace(reference).float64
+        plan, flow = self.plan.on(reference, dtype), self.flow.on(reference, dtype)
+        return self if plan is self.plan else PowerOrder(plan, self.n_steps, flow)
+
+    @cached_property
+    def _powers(self) -> list[Any]:
+        return [self.plan.step.E]  # no powers of E: each costs the products of E again
+
+    @cached_property
+    def _stretches(self) -> list[Stretch]:
+        plan = self.plan
+        steps = np.arange(plan.n_whole + 1) * (plan.step.length * plan.n_sub)
+        if plan.tail is not None:
+            steps = np.append(0.0, steps + plan.tail.length * plan.n_tail)
+        return self.flow.stretches(steps)
+
+    def _in_order(self, table: Array) -> Any:
+        """Turn responses by time since the pulse into responses by time of the pulse.
+
+        The map is self-adjoint.
+        """
+        if self.plan.tail is not None:
+            return namespace(table).flip(table, axis=0)
+        return self.read(table)
+
+    def _latest(self, d: np.ndarray) -> list[np.ndarray]:
+        """Return the weights of the powers in Σ_n d_n G_n for each stretch.
+
+        They have the shape (n_channels, n_powers).
+        """
+        by_pulse = self._in_order(np.ascontiguousarray(d[:, : self.plan.read_steps].T)).T
+        return [
+            by_pulse[:, part.first : part.first + len(part.table)] @ part.table
+            for part in self._stretches
+        ]
+
+    def walk(self, x: Array, *, back: bool) -> Iterator[tuple[int, slice, Any]]:
+        """Yield powers (n_powers, N, k) of columns x (N, k) in each stretch."""
+        M = self.flow.M.transposed if back else self.flow.M.matrix
+        xp, shape = namespace(x), x.shape
+        for index, part in enumerate(self._stretches):
+            carried = None
+            if index + 1 < len(self._stretches):
+                carried = zeros((int(shape[0]) * int(shape[1]),), x)
+            self.n_products += (len(part.carry) - 1) * int(shape[1])
+            for js, block in _power_blocks(M, x, len(part.carry)):
+                yield index, js, block
+                if carried is not None:
+                    flat = xp.reshape(block, (block.shape[0], -1))
+                    carried += like(part.carry[js].copy(), x) @ flat
+            if carried is not None:
+                x = xp.reshape(carried, shape)
+
+    def summed(self, mixes: Callable[[int, slice], Any], x: Array, *, back: bool) -> Any:
+        """Return Σ_p E_p Σ_j Mʲ x_pj by Horner's rule, from the farthest stretch on.
+
+        E_p carries over the stretches before p, and ``mixes(p, js)`` returns x_pj of some
+        powers, (n_powers, N, k).
+        """
+        M = self.flow.M.transposed if back else self.flow.M.matrix
+        y: Any = None
+        for index in range(len(self._stretches) - 1, -1, -1):
+            part, farther, y = self._stretches[index], y, None
+            for stop in range(len(part.carry), 0, -_TOGETHER):
+                js = slice(max(0, stop - _TOGETHER), stop)
+                made = mixes(index, js)
+                for j in range(stop - 1, js.start - 1, -1):
+                    ahead = made[j - js.start, ...]
+                    if farther is not None and part.carry[j]:
+                        ahead = ahead + float(part.carry[j]) * farther
+                    y = ahead if y is None else M @ y + ahead
+            self.n_products += (len(part.carry) - 1) * int(x.shape[-1])
+        return y
+
+    def responses(self, u: Array) -> Any:
+        """Return the states read after a unit pulse in each step, (read_steps, C, N)."""
+        return self._by_pulse(self.flow.driven(u), back=False)
+
+    def _by_pulse(self, x: Array, *, back: bool) -> Any:
+        """Return G_n x or its adjoint for columns x (N, k), as (read_steps, k, N)."""
+        xp, (n, k) = namespace(x), x.shape
+        found = zeros((self.plan.read_steps, int(n) * int(k)), x)
+        for index, js, block in self.walk(contiguous(x), back=back):
+            part = self._stretches[index]
+            mix = like(np.ascontiguousarray(part.table[:, js]), x)
+            flat = xp.reshape(block, (block.shape[0], -1))
+            found[part.first : part.first + len(part.table), :] += mix @ flat
+        by_pulse = xp.reshape(found, (-1, n, k))
+        return xp.permute_dims(self._in_order(by_pulse), (0, 2, 1))
+
+    def responses_adjoint(self, bar: Array) -> Any:
+        """Return the gradient by u (N, C) from the cotangent of `responses`."""
+        xp = namespace(bar)
+        n_channels, n = bar.shape[1:]
+        by_pulse = xp.permute_dims(self._in_order(bar), (0, 2, 1))
+        flat = contiguous(xp.reshape(by_pulse, (by_pulse.shape[0], -1)))
+
+        def mixes(index: int, js: slice) -> Any:
+            part = self._stretches[index]
+            mix = like(np.ascontiguousarray(part.table[:, js].T), bar)
+            found = mix @ flat[part.first : part.first + len(part.table), :]
+            return xp.reshape(found, (-1, n, n_channels))
+
+        return self.flow.driven(self.summed(mixes, xp.empty((1, n_channels)), back=True))
+
+    def readout_response(self, v: Array) -> Any:
+        """Return L_v (n_steps, N) for v (N,), or (n_steps, N, r) for v (N, r)."""
+        xp = namespace(v)
+        columns = v if v.ndim == 2 else v[:, None]
+        rows = xp.permute_dims(self._by_pulse(columns, back=True), (0, 2, 1))
+        found = zeros((self.n_steps, *rows.shape[1:]), v)
+        for step in range(rows.shape[0]):
+            found[step, ...] = self.flow.driven(rows[step, ...])
+        return found if v.ndim == 2 else found[..., 0]
+
+    def seen_by(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return L_v, and the readout carried back if the panels have orders to drive."""
+        bars = self.carry_back(v) if self.plan.step.order else np.empty(0)
+        return self.readout_response(v), bars
+
+    def response_sum(self, d: np.ndarray) -> PowerSum:
+        """Return G(d) for weights d (n_channels, n_steps) of the steps."""
+        return PowerSum(self, self._latest(d))
+
+    def reduced(self, v: Array, u: Array) -> Any:
+        """Return vᵀ G_n u (n_steps, a, b) for v (N, a) and u (N, b)."""
+        xp, back = namespace(u), v.shape[1] < u.shape[1]
+        start, end = (v, self.flow.driven(u)) if back else (self.flow.driven(u), v)
+        found = zeros((self.plan.read_steps, int(end.shape[1]) * int(start.shape[1])), u)
+        across = contiguous(xp.matrix_transpose(end))
+        for index, js, block in self.walk(contiguous(start), back=back):
+            part = self._stretches[index]
+            met = xp.stack([across @ block[j, ...] for j in range(block.shape[0])])
+            mix = like(np.ascontiguousarray(part.table[:, js]), u)
+            flat = xp.reshape(met, (block.shape[0], -1))
+            found[part.first : part.first + len(part.table), :] += mix @ flat
+        shape = self.plan.read_steps, end.shape[1], start.shape[1]
+        by_step = self._in_order(xp.reshape(found, shape))
+        made = zeros((self.n_steps, *shape[1:]), u)
+        made[: shape[0], ...] = by_step
+        return xp.matrix_transpose(made) if back else made
+
+
+class PowerSum:
+    """The sum G(d) = Σ_n d_n G_n as a series in M, a `greenfold.systems.ResponseSum`."""
+
+    def __init__(self, order: PowerOrder, weights: list[np.ndarray]) -> None:
+        self._order, self._weights = order, weights
+
+    def matrix(self) -> None:
+        """Return None: the matrix is never formed."""
+        return
+
+    def drive(self, u: Array) -> Any:
+        """Return the states (N, r) for u (N, n_channels, r)."""
+        xp, (n, n_channels, r) = namespace(u), u.shape
+        pushed = self._order.flow.driven(u)
+        flat = contiguous(xp.reshape(xp.permute_dims(pushed, (1, 0, 2)), (n_channels, -1)))
+
+        def mixes(index: int, js: slice) -> Any:
+            mix = like(np.ascontiguousarray(self._weights[index][:, js].T), u)
+            return xp.reshape(mix @ flat, (-1, n, r))
+
+        return self._order.summed(mixes, u, back=False)
+
+    def pull(self, v: Array) -> Any:
+        """Return G(d)ᵀ v as (N, n_channels), or (N, n_channels, r) for v (N, r)."""
+        xp, columns = namespace(v), v if v.ndim == 2 else v[:, None]
+        n, r = columns.shape
+        found = zeros((len(self._weights[0]), int(n) * int(r)), v)
+        for index, js, block in self._order.walk(contiguous(columns), back=True):
+            mix = like(np.ascontiguousarray(self._weights[index][:, js]), v)
+            found += mix @ xp.reshape(block, (block.shape[0], -1))
+        made = xp.permute_dims(xp.reshape(found, (-1, n, r)), (1, 0, 2))
+        made = self._order.flow.driven(made)
+        return made if v.ndim == 2 else made[..., 0]
