@@ -133,3 +133,12 @@ def test_digits_resolve_what_varies():
     # A thousandth of the deviation of 0.7 is seen at the third place behind the point.
     assert digits == [13, 4, 15]
     assert f"{values[1, 0]:.{digits[0]}g}" == "1000000000.841"
+
+
+def test_many_channels_are_not_all_printed(tmp_path):
+    t = np.arange(60)[:, None]
+    np.savetxt(tmp_path / "field.csv", np.sin(0.3 * t + np.arange(7)), delimiter=",")
+    shown = invoke("forecast", tmp_path / "field.csv", "--neurons", 8, "--steps", 1).stdout
+    (line,) = (one for one in shown.splitlines() if one.startswith("  step 1:"))
+    assert line.endswith("and 3 more channels")
+    assert line.count(" to ") == 4

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 #: Series that need no file.
 _BUILT_IN = ("lorenz", "mackey-glass")
-#: Largest default number of steps, and number of steps to print.
-_MOST_STEPS, _PRINTED = 100, 5
+#: Largest default number of steps, and numbers of steps and of channels to print.
+_MOST_STEPS, _PRINTED, _SHOWN = 100, 5, 4
 
 
 @group("Data")
@@ -124,6 +124,8 @@ def forecast(
                 f"{name} {one:.{n}g} ({a:.{n}g} to {b:.{n}g})"
                 for (name, one, a, b), n in zip(cells, digits, strict=True)
             ]
+            if len(told) > _SHOWN:
+                told[_SHOWN:] = [f"and {len(told) - _SHOWN} more channels"]
             known = read.dt is not None
             at = f"{float(study.moments(index)):.6g}" if known else f"step {index}"
             print(f"  {at}: {', '.join(told)}")
