@@ -14,7 +14,7 @@ from greenfold import (
     optimize,
 )
 from greenfold.datasets import lorenz, narma
-from greenfold.optimizers.sequences import SequenceProblem
+from greenfold.optimizers.sequences import Iterate, SequenceProblem, UnseenProblem
 
 NETWORKS = {
     "echo state": EchoStateNetwork.random(12, leak=0.6, rng=0, connectivity=0.5),
@@ -155,8 +155,108 @@ def test_solved_weights_beat_as_many_draws():
     assert np.array_equal(again.u, found.u)
 
 
+# The loss on blocks that the readout has not seen
+
+
+def unseen_problem(name, *, see_input=0, many=False, weights=None, n=200):
+    network, z = NETWORKS[name], series(n + 1)
+    x, y = (z[:-1], z[1:]) if not many else ([z[:60], z[60:n]], [z[1:61], z[61 : n + 1]])
+    task = SequenceTask.from_sequences(
+        x, y, washout=15, bias=1.0, see_input=see_input, sample_weight=weights
+    )
+    dt = None if isinstance(network, EchoStateNetwork) else 0.5
+    return UnseenProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
+
+
+CASES = {
+    "all": ("echo state", {}),
+    "inputs seen": ("echo state", {"see_input": 3}),
+    "several sequences": ("echo state", {"many": True}),
+    "weights": ("grown", {"weights": np.arange(200) % 3.0}),
+    "continuous": ("continuous", {"see_input": 1}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("direction", ["u", "ridge", "scale"])
+def test_unseen_gradient_by_the_slope_of_its_taylor_remainder(case, direction):
+    name, options = CASES[case]
+    by_scale = name != "continuous"
+    if direction == "scale" and not by_scale:
+        pytest.skip("the radius of a network of your own is held")
+    problem = unseen_problem(name, **options)
+    u, along = unit(problem), unit(problem, 1)
+    start, *slopes = problem.evaluate_at(Iterate(u, 1e-4, 1.1), by_scale=by_scale)
+    slope = {"u": (slopes[0] * along).sum(), "ridge": slopes[1], "scale": slopes[2]}
+
+    def value(h):
+        at = Iterate(
+            u + h * along * (direction == "u"),
+            1e-4 * np.exp(h * (direction == "ridge")),
+            1.1 * np.exp(h * (direction == "scale")),
+        )
+        return problem.evaluate_at(at, by_scale=by_scale)[0]
+
+    steps = 10.0 ** np.array([-2, -2.5, -3])
+    left = [abs(value(h) - start - h * slope[direction]) for h in steps]
+    assert np.polyfit(np.log(steps), np.log(left), 1)[0] > 1.9
+
+
+@pytest.mark.parametrize("see_input", [0, 2])
+def test_unseen_loss_is_that_of_plain_readouts(see_input):
+    """States by a loop over the whole series, and normal equations block by block."""
+    network, z = NETWORKS["echo state"], series(201)
+    task = SequenceTask.from_sequences(
+        z[:-1], z[1:], washout=60, bias=1.0, see_input=see_input
+    )
+    problem = UnseenProblem(Dynamics(network, n_steps=task.n_steps), task)
+    u, ridge = unit(problem), 1e-5
+    y, rows = np.zeros(12), []
+    for index, x in enumerate(z[:-1]):
+        y = 0.4 * y + 0.6 * np.tanh(1.2 * network.weights @ y + u @ [*x, 1.0])
+        seen = [z[max(index - lag, 0)] for lag in range(see_input)]
+        rows.append(np.concatenate([y, *seen]))
+    S, T, loss = np.array(rows)[60:], z[1:][60:], 0.0
+    for block in np.array_split(np.arange(140), 4):
+        rest = np.setdiff1d(np.arange(140), block)
+        centred, y = S[rest] - S[rest].mean(0), T[rest] - T[rest].mean(0)
+        gram = centred.T @ centred / len(rest) + ridge * np.eye(S.shape[1])
+        V = np.linalg.solve(gram, centred.T @ y / len(rest))
+        made = (S[block] - S[rest].mean(0)) @ V + T[rest].mean(0)
+        loss += ((made - T[block]) ** 2).sum()
+    found = problem.evaluate_at(Iterate(u, ridge, 1.2), by_scale=True)[0]
+    # What a washout of 60 steps leaves.
+    assert found == pytest.approx(np.log(loss / 140), abs=1e-7)
+
+
+def test_a_path_lowers_the_unseen_error_within_its_limits():
+    problem = unseen_problem("echo state")
+    start = Iterate(unit(problem), 1e-4)
+    path = problem.follow(start, free_ridge=True, scales=(0.5, 1.1), max_iter=30)
+    losses = [one.loss for one in path]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.2 * losses[0]
+    assert all(0.5 <= one.scale <= 1.1 * (1 + 1e-12) for one in path)
+    assert all(np.linalg.norm(one.u) == pytest.approx(1, rel=1e-12) for one in path)
+    held = problem.follow(start, free_ridge=False, scales=None, max_iter=5)
+    assert held[-1].ridge == pytest.approx(1e-4, rel=1e-12)
+    assert held[-1].scale == 1.0
+
+
 @pytest.mark.needs("torch")
-def test_torch_runs_the_same_code():
+def test_torch_has_the_same_unseen_error():
+    import torch
+
+    problem = unseen_problem("echo state", see_input=2)
+    there = UnseenProblem(problem.system, problem.task.on(torch.zeros(1)))
+    at = Iterate(unit(problem), 1e-4, 1.1)
+    wanted = problem.evaluate_at(at, by_scale=True)
+    for found, one in zip(there.evaluate_at(at, by_scale=True), wanted, strict=True):
+        assert found == pytest.approx(one, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.needs("torch")
+def test_torch_runs_runs_the_same_code():
     import torch
 
     problem = problem_of(NETWORKS["echo state"])

@@ -26,7 +26,7 @@ from ..unfolding.linear import LinearOrder
 from ..unfolding.propagators import StepPlan, make_plan
 from ..unfolding.unfolding import Unfolding, unfold
 from ..unfolding.walk import Walk, checked_cotangent
-from .steppers import TrueStep, make_step
+from .steppers import LeakyStep, TrueStep, make_step
 
 #: Numbers of series to measure the error on: of the largest series, and of other series.
 _N_LARGEST, _N_OTHERS = 8, 8
@@ -345,24 +345,33 @@ class Prepared:
         """Return the number of sub-steps per step, or None before the first projection."""
         return None if self._plan is None else self._plan.n_sub
 
-    def __call__(self, u: ArrayLike) -> Walk:
-        """Return the states at u, with their pullback."""
+    def __call__(self, u: ArrayLike, scale: float | None = None) -> Walk:
+        """Return the states at u, with their pullback.
+
+        ``scale`` multiplies the weights of an echo state network that rests at zero. The
+        pullback then also gives the derivative by its logarithm, ``scale_bar``.
+        """
         if self._plan is None:
             self.settle(u)
         try:
-            return self._walk(u)
+            return self._walk(u, scale)
         except Divergence:
             # Long sub-steps may diverge even if the network does not.
             if self.settle(u):
                 raise
-            return self._walk(u)
+            return self._walk(u, scale)
 
     def _projection(self, u: ArrayLike) -> np.ndarray:
         return check.input_projection(u, self._n_neurons, self._X.shape[1])
 
-    def _walk(self, u: ArrayLike) -> Walk:
-        assert self._plan is not None
-        walk = Walk(self._plan, self._X, self._projection(u), keep=True)
+    def _walk(self, u: ArrayLike, scale: float | None) -> Walk:
+        plan = self._plan
+        assert plan is not None
+        if scale is not None:
+            assert isinstance(plan.step, LeakyStep)
+            plan = replace(plan, step=plan.step.scaled(scale))
+        given = plan, self._X, self._projection(u)
+        walk = Walk(*given, keep=True, by_scale=scale is not None)
         _ = walk.states  # raises if it diverges
         return walk
 

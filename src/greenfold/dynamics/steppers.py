@@ -35,7 +35,7 @@ y* = φ(W y* + b). With p* = W y* + b, deviations d follow exactly
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,10 @@ class LeakyStep(Step):
         vars(self).update(n_neurons=n)
         if isinstance(self.W, Product):
             vars(self).update(most_rows=cached_rows(n))
+
+    def scaled(self, factor: float) -> LeakyStep:
+        """Return the step with its weights times a factor, for a network at rest at 0."""
+        return replace(self, W=self.W * factor)
 
     def input_map(self, u: Array) -> Any:
         """Return the input itself, (n_channels, N)."""

@@ -33,15 +33,22 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarr
 
     G may be singular.
     """
+    return ridge_solver(gram, penalty)(cross)
+
+
+def ridge_solver(gram: np.ndarray, penalty: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that maps C (p, k) to (G + λ)⁻¹ C; G may be singular."""
     A = (gram + gram.T) / 2
     A[np.diag_indices_from(A)] += penalty
     size = linalg.norm(A, 1)
     with suppress(linalg.LinAlgError):
         factor = linalg.cho_factor(A)
         if linalg.lapack.dpocon(factor[0], size)[0] > np.finfo(float).eps:
-            return linalg.cho_solve(factor, cross)
+            return lambda cross: linalg.cho_solve(factor, cross)
     # Rounding of G hides the penalty.
-    return next(ridge_path(gram, cross, np.array([penalty])))
+    sizes, vectors = linalg.eigh(gram)
+    damped = np.maximum(sizes, 0.0) + _hidden(penalty, sizes)
+    return lambda cross: vectors @ (vectors.T @ cross / damped[:, None])
 
 
 def ridge_path(
@@ -50,10 +57,14 @@ def ridge_path(
     """Yield (G + λ)⁻¹ C for each penalty λ, from one eigenvalue decomposition."""
     sizes, vectors = linalg.eigh(gram)
     along = vectors.T @ cross
-    sizes = np.maximum(sizes, 0.0)
-    least = max(_LEAST * float(sizes[-1]), np.finfo(float).tiny)
     for penalty in penalties:
-        yield vectors @ (along / (sizes + max(float(penalty), least))[:, None])
+        damped = np.maximum(sizes, 0.0) + _hidden(float(penalty), sizes)
+        yield vectors @ (along / damped[:, None])
+
+
+def _hidden(penalty: float, sizes: np.ndarray) -> float:
+    """Return a penalty above the rounding error of a Gram matrix with these eigenvalues."""
+    return max(penalty, _LEAST * float(sizes[-1]), np.finfo(float).tiny)
 
 
 @dataclass(eq=False)
@@ -100,11 +111,26 @@ class RidgeSums:
         other = RidgeSums(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, weights, -1)
 
-    def solve(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def only(self, features: slice) -> RidgeSums:
+        """Return the sums for some of the features."""
+        kept = np.arange(self.n_features)[features]
+        both = np.append(kept, np.arange(self.n_features, len(self.sums)))
+        parts = self.sums[both], self.products[np.ix_(both, both)]
+        return RidgeSums(len(kept), self.n, *parts, self.n_fitted)
+
+    def solve(
+        self, ridges: np.ndarray, features: slice | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return V (n_ridges, n_features, n_targets) and the intercepts.
 
-        The intercepts have shape (n_ridges, n_targets).
+        The intercepts have shape (n_ridges, n_targets). V is zero for other than the given
+        features.
         """
+        if features is not None:
+            part, intercepts = self.only(features).solve(ridges)
+            whole = np.zeros((len(part), self.n_features, part.shape[2]))
+            whole[:, features] = part
+            return whole, intercepts
         mean, k = self.sums / self.n, self.n_features
         covariance = self.products / self.n - np.outer(mean, mean)
         V = np.stack(list(ridge_path(covariance[:k, :k], covariance[:k, k:], ridges)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -153,6 +153,11 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         """Return the same network with another leak."""
         parts = self.gain, self.bias, self.allow_unstable
         return EchoStateNetwork(self.weights, leak, *parts)
+
+    def scaled(self, factor: float) -> EchoStateNetwork:
+        """Return the same network with its weights times a factor, however they grow."""
+        weights: Any = self.weights * factor
+        return EchoStateNetwork(weights, self.leak, self.gain, self.bias, True)
 
     @cached_property
     def linear_step(self) -> tuple[matrices.Weights, np.ndarray]:

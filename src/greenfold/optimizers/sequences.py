@@ -11,18 +11,22 @@ where errors fall by orders of magnitude.
 
 from __future__ import annotations
 
+import itertools
 import time
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from .._base import checks as check
 from .._base.arrays import Array, like, namespace, to_host
 from .._base.progress import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
-from ..math.ridge import solve_ridge
+from ..math.ridge import ridge_solver, solve_ridge
 from ..stimuli.sequences import SequenceTask
 from ..systems import System
 from ..unfolding.unfolding import unfold
@@ -34,6 +38,13 @@ from .result import RegressionProjections
 
 #: Number of further ascents if the end of an ascent needs shorter sub-steps.
 _SETTLED = 3
+#: Number of blocks that are left out in turn.
+_N_BLOCKS = 4
+#: Smallest and largest penalty of a path, and the units of log penalty and log scale.
+_RIDGES = (1e-14, 1e2)
+_UNITS = np.array([10.0, 3.0])
+#: Rise of log L that stands for a network that diverges.
+_WALL = 2.0
 
 
 class SequenceProblem:
@@ -80,10 +91,19 @@ class SequenceProblem:
         """Return the features of the readout (n_rows, n_features), times the roots."""
         task, xp = self.task, namespace(states)
         if task.see_input:
-            n_channels = task.n_channels - task.has_constant
-            x = xp.permute_dims(task.X[:, :n_channels, task.washout :], (2, 0, 1))
-            states = xp.concat([states, x], axis=2)
+            states = xp.concat([states, *self._seen], axis=2)
         return self._weighted(xp.reshape(states, (-1, states.shape[2])))
+
+    @cached_property
+    def _seen(self) -> list[Array]:
+        """Inputs that the readout sees, the latest first, (n_read, n_segments, …)."""
+        task, xp = self.task, namespace(self.task.X)
+        x = task.X[:, : task.n_channels - task.has_constant, :]
+        parts = (
+            x[:, :, task.washout - lag : task.n_steps - lag]
+            for lag in range(task.see_input)
+        )
+        return [xp.permute_dims(part, (2, 0, 1)) for part in parts]
 
     def _mean(self, Z: Array) -> Array:
         """Return the mean of the features Z, (n_features,)."""
@@ -158,6 +178,171 @@ class SequenceProblem:
                 break
             found = ascend(self, found.u, max_iter=max_iter, tol=tol)
         return found
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A point on the way of `UnseenProblem.follow`.
+
+    Attributes
+    ----------
+    u : ndarray (n_inputs, n_channels)
+        Of unit norm.
+    ridge : float
+    scale : float
+        Factor of the recurrent weights.
+    loss : float
+        Mean squared error on unseen blocks, summed over the targets.
+    """
+
+    u: np.ndarray
+    ridge: float
+    scale: float = 1.0
+    loss: float = np.inf
+
+
+class UnseenProblem(SequenceProblem):
+    """The error on blocks that the readout has not seen, and its gradient.
+
+    The steps that count are cut into contiguous blocks of equal weight. For each block, the
+    readout is fitted to the other blocks, in closed form from sums over each block.
+
+    Rows are multiplied by the roots of their weights. With Φ = [s, 1], the readout θ has
+    the normal matrix M = Σ φφᵀ + nλD over the rows that it is fitted to, where D leaves out
+    the intercept. With the residuals r on the block and e on the fitted rows, with
+    P = ∂L/∂θ = −2 Σ φrᵀ and Λ = M⁻¹P, the derivative of L = Σ |r|² is −2θr by a row φ of
+    the block, Λe − θΛᵀφ by a fitted row, and −n Σ Λ·Dθ by λ.
+    """
+
+    @cached_property
+    def _blocks(self) -> tuple[Any, list[slice]]:
+        """Indices of the rows that count, in the order of time, and the parts of them."""
+        weights = to_host(self.task.used).T.ravel()
+        counted = np.flatnonzero(weights)
+        share = np.cumsum(weights[counted]) / weights.sum()
+        cuts = np.searchsorted(share, np.arange(1, _N_BLOCKS) / _N_BLOCKS)
+        ends = [0, *(cuts + 1).tolist(), len(counted)]
+        n_read, n_segments = self.task.used.shape
+        segment, step = np.divmod(counted, n_read)
+        parts = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]
+        return like(step * n_segments + segment, self.task.used), parts
+
+    @cached_property
+    def _known(self) -> tuple[Any, Any]:
+        """√weight and √weight · target of the rows that count."""
+        xp, rows = namespace(self.task.used), self._blocks[0]
+        root = xp.take(xp.reshape(self.task.used, (-1, 1)), rows, axis=0) ** 0.5
+        return root, xp.take(self._targets, rows, axis=0)
+
+    def unseen(self, states: Array, ridge: float) -> tuple[float, Array, float]:
+        """Return L, ∂L/∂states and ∂L/∂log λ. It overwrites ``states``."""
+        xp, (rows, parts), (root, Y) = namespace(states), self._blocks, self._known
+        Z = xp.concat([xp.take(self._features(states), rows, axis=0), root], axis=1)
+        k = Z.shape[1] - 1
+        both = xp.concat([Z, Y], axis=1)
+        sums = [to_host(xp.matrix_transpose(both[p, :]) @ both[p, :]) for p in parts]
+        whole, loss, by_ridge = np.sum(sums, axis=0), 0.0, 0.0
+        fitted: list[tuple[np.ndarray, np.ndarray, Array]] = []
+        for part, own in zip(parts, sums, strict=True):
+            rest = whole - own
+            n, mean = rest[k, k], rest[k] / rest[k, k]
+            centred = rest / n - np.outer(mean, mean)
+            solve = ridge_solver(centred[:k, :k], ridge)
+            V = solve(centred[:k, k + 1 :])
+            theta = np.vstack([V, mean[k + 1 :] - mean[:k] @ V])
+            r = Y[part, :] - Z[part, :] @ like(theta, Z)
+            P = -2 * to_host(xp.matrix_transpose(Z[part, :]) @ r)
+            rise = solve(P[:k] - np.outer(mean[:k], P[k])) / n
+            loss += float(xp.sum(r * r))
+            by_ridge -= n * ridge * float((rise * V).sum())
+            fitted.append((theta, np.vstack([rise, P[k] / n - mean[:k] @ rise]), r))
+        slopes = xp.zeros_like(Z)
+        for index, part in enumerate(parts):
+            others = [one for i, one in enumerate(fitted) if i != index]
+            H = np.hstack([theta for theta, _, _ in others])
+            K = np.hstack([rise for _, rise, _ in others])
+            z, both_ways = Z[part, :], like(np.hstack([H, K]), Z)
+            there = like(np.hstack([K, H]).T, Z)
+            few = 4 * H.shape[1] < k
+            slope = (z @ both_ways) @ there if few else z @ (both_ways @ there)
+            summed = np.sum([rise for _, rise, _ in others], axis=0)
+            theta, _, r = fitted[index]
+            slope = Y[part, :] @ like(summed.T, Z) - slope - 2 * r @ like(theta.T, Z)
+            slopes[part, :] = root[part, :] * slope
+        bar = xp.zeros_like(states)
+        flat = xp.reshape(bar, (-1, states.shape[2]))
+        flat[rows, :] = slopes[:, : states.shape[2]]
+        return loss, xp.reshape(flat, states.shape), by_ridge
+
+    def evaluate_at(
+        self, at: Iterate, *, by_scale: bool
+    ) -> tuple[float, np.ndarray, float, float]:
+        """Return log L and its derivatives by u, log ridge and log scale.
+
+        Without ``by_scale``, the last is zero.
+        """
+        walk = self.prepared(at.u, at.scale if by_scale else None)
+        loss, bar, by_ridge = self.unseen(walk.states, at.ridge)
+        gradient = to_host(walk.pullback(bar)[0]).reshape(at.u.shape) / loss
+        mean = loss / self.task.n_used
+        tell(f"error {mean:.5g}")
+        return float(np.log(mean)), gradient, by_ridge / loss, walk.scale_bar / loss
+
+    def follow(
+        self,
+        start: Iterate,
+        *,
+        free_ridge: bool,
+        scales: tuple[float, float] | None,
+        max_iter: int,
+        tol: float = 1e-6,
+    ) -> list[Iterate]:
+        """Minimise the error on unseen blocks by L-BFGS; return the points of its steps.
+
+        u keeps its unit norm. The penalty is free with ``free_ridge``, and the factor of
+        the recurrent weights within ``scales``. ``max_iter`` limits the evaluations.
+        """
+        size, path, tried = start.u.size, list[Iterate](), dict[bytes, Iterate]()
+        logs = np.log([start.ridge, start.scale])
+        ends = [
+            _RIDGES if free_ridge else (start.ridge, start.ridge),
+            (start.scale, start.scale) if scales is None else scales,
+        ]
+        limits = (np.log(ends) / _UNITS[:, None]).tolist()
+
+        def value(x: np.ndarray) -> tuple[float, np.ndarray]:
+            if len(tried) > max_iter:
+                raise StopIteration
+            norm = float(np.linalg.norm(x[:size]))
+            ridge, scale = np.exp(x[size:] * _UNITS).tolist()
+            at = Iterate(x[:size].reshape(start.u.shape) / norm, ridge, scale)
+            try:
+                found = self.evaluate_at(at, by_scale=scales is not None)
+            except FloatingPointError:
+                # An integrated network may diverge at a trial point.
+                if not tried:
+                    raise
+                worst = max(one.loss for one in tried.values())
+                return float(np.log(worst)) + _WALL, np.zeros_like(x)
+            log_loss, slope, *others = found
+            tried[x.tobytes()] = replace(at, loss=float(np.exp(log_loss)))
+            tangent = (slope - (slope * at.u).sum() * at.u).ravel() / norm
+            return log_loss, np.concatenate([tangent, _UNITS * others])
+
+        def keep(xk: np.ndarray) -> None:
+            path.append(tried[xk.tobytes()])
+
+        with suppress(StopIteration):
+            minimize(
+                value,
+                np.concatenate([start.u.ravel(), logs / _UNITS]),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(None, None)] * size + limits,
+                callback=keep,
+                options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+            )
+        return path
 
 
 def solve_sequences(

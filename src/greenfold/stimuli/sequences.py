@@ -56,7 +56,7 @@ class SequenceTask(Shown):
     washout: int
     ridge: float
     has_constant: bool = False
-    see_input: bool = False
+    see_input: int = 0
 
     @classmethod
     def from_sequences(
@@ -69,7 +69,7 @@ class SequenceTask(Shown):
         n_read: int | None = None,
         n_skipped: int | None = None,
         bias: float = 0.0,
-        see_input: bool = False,
+        see_input: int = 0,
         sample_weight: ArrayLike | None = None,
     ) -> SequenceTask:
         """Cut sequences into segments.
@@ -96,8 +96,9 @@ class SequenceTask(Shown):
         bias : float
             Value of a constant channel that is added after the others; its input weights
             are the bias of the network. With 0, no channel is added.
-        see_input : bool
-            Let the readout see the inputs as well as the states.
+        see_input : int
+            Number of last inputs that the readout sees as well as the states, at most one
+            more than the washout; True for one.
         sample_weight : array_like (n_samples,), or a list of such, optional
             Weight ≥ 0 of the squared error at each step, 1 by default. A step of weight 0
             still drives the network.
@@ -105,6 +106,9 @@ class SequenceTask(Shown):
         inputs = check_sequences(x, "x")
         targets, weights = check_targets(y, inputs, sample_weight)
         washout = check.count(washout, "washout", minimum=0)
+        see_input = check.count(see_input + 0, "see_input", minimum=0)
+        wanted = f"be at most {washout + 1}, one more than the washout"
+        check.must(see_input <= washout + 1, "see_input", wanted, see_input)
         n_skipped = washout if n_skipped is None else n_skipped
         n_skipped = check.count(n_skipped, "n_skipped", minimum=0)
         n_read = max(washout, _LEAST_READ) if n_read is None else n_read
@@ -135,7 +139,7 @@ class SequenceTask(Shown):
             washout=washout,
             ridge=check.positive(ridge, "ridge"),
             has_constant=bool(bias),
-            see_input=bool(see_input),
+            see_input=see_input,
         )
 
     @property

@@ -55,8 +55,10 @@ def checked_cotangent(
 class Batch:
     """A batch of cases on their way along a plan, on the device of X and u."""
 
-    def __init__(self, plan: StepPlan[Any], X: Array, u: Array) -> None:
-        self.plan = plan
+    def __init__(
+        self, plan: StepPlan[Any], X: Array, u: Array, *, by_scale: bool = False
+    ) -> None:
+        self.plan, self.by_scale = plan, by_scale
         # Make steps contiguous, because they are used one after another.
         used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
         self.inputs = contiguous(used)
@@ -86,9 +88,9 @@ class Batch:
             if index != at:
                 at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
             slopes: list[Any] | None = None if tape is None else []
-            y = step.advance(y, push, slopes)
-            if tape is not None:
-                tape.append(slopes)
+            before, y = y, step.advance(y, push, slopes)
+            if slopes is not None and tape is not None:
+                tape.append([*slopes, before] if self.by_scale else slopes)
             if weight and self.plan.every:
                 read = read or []
                 read.append(y)
@@ -123,7 +125,10 @@ class Batch:
 
         The gradient is in float64: in float32, sums over many series would lose digits and
         depend on the batches. Slopes are released after use; another call walks again.
+        With ``by_scale``, it also sets ``scale_bar``, the derivative by the logarithm of a
+        common factor of the recurrent weights.
         """
+        self.scale_bar = 0.0
         xp, places = namespace(cotangent), self.plan.places
         gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
         bar, push_bar = xp.zeros_like(self.last), None
@@ -140,7 +145,15 @@ class Batch:
                     bar += cotangent[n_ahead, :, :]
                 elif weight:
                     bar += cotangent if weight == 1 else weight * cotangent
-                bar, here = step.retreat(bar, tape.pop())
+                slopes = tape.pop()
+                if self.by_scale:
+                    before = slopes.pop()
+                    kept = xp.sum(bar * before * step.keep)
+                    bar, here = step.retreat(bar, slopes)
+                    # What W adds to the cotangent of the state before, times that state.
+                    self.scale_bar += float(xp.sum(bar * before) - kept)
+                else:
+                    bar, here = step.retreat(bar, slopes)
                 # All sub-steps of a step have the same push.
                 push_bar = here if push_bar is None else push_bar + here
                 if place == 0 or places[place - 1][0] != index:
@@ -198,6 +211,7 @@ class Walk:
     dtype of ``X``, and otherwise in float64. With ``keep``, `states` keeps the values that
     `pullback` needs as far as memory allows, so series are walked once instead of twice.
     With ``orders``, the orders of an expansion are returned separately, on a leading axis.
+    With ``by_scale``, `pullback` also sets ``scale_bar``; see `Batch.pullback`.
     A network without an expansion raises `Divergence` if it diverges.
     """
 
@@ -210,11 +224,13 @@ class Walk:
         dtype: object = None,
         keep: bool = False,
         orders: bool = False,
+        by_scale: bool = False,
     ) -> None:
         self._xp = xp = namespace(X)
         single = X.dtype == xp.float32
         self._dtype = (xp.float32 if single else xp.float64) if dtype is None else dtype
         self._X, self._keep, self._orders = X, keep, orders
+        self._by_scale = by_scale
         self._plan, self._u = plan.on(X, self._dtype), like(u, X, self._dtype)
         start = 0.0 if plan.start is None else float(np.abs(plan.start).max())
         self._largest = float(np.abs(u).sum(axis=1).max()), start
@@ -229,7 +245,7 @@ class Walk:
         return Room(
             n_cases,
             len(self._plan.places),
-            step.n_slopes + self._plan.every,
+            step.n_slopes + self._plan.every + self._by_scale,
             step.n_working,
             width * step.n_neurons * (step.n_orders or 1),
             max(working_bytes(self._X), step.least_bytes),
@@ -241,7 +257,8 @@ class Walk:
 
     def _batch(self, part: slice) -> Batch:
         values = check.finite_batch(self._X[part, ...], self._xp, part.start)
-        return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
+        X = self._xp.astype(values, self._dtype, copy=False)
+        return Batch(self._plan, X, self._u, by_scale=self._by_scale)
 
     def record(self, part: slice, length: int) -> Batch:
         """Walk some cases to the readout; keep the slopes of the last ``length`` places."""
@@ -319,6 +336,7 @@ class Walk:
         cotangent = self._xp.astype(cotangent, self._dtype, copy=False)
         readout = None if v is None else like(v, self._X, self._dtype)
         u_bar = v_bar = None
+        self.scale_bar = 0.0
         with quietly(self._X):
             for part, batch in self._kept or made:
                 bar = cotangent[:, part, :] if self._plan.every else cotangent[part, ...]
@@ -327,6 +345,7 @@ class Walk:
                     v_bar = found if v_bar is None else v_bar + found
                     bar = bar[:, None] * readout[None, :]
                 found = batch.pullback(bar)
+                self.scale_bar += batch.scale_bar
                 u_bar = found if u_bar is None else u_bar + found
                 del batch  # free it before the next batch is made
         return u_bar, v_bar
