@@ -42,6 +42,7 @@ def symmetric(n_neurons: int, seed: int) -> Any:
         n_neurons,
         reservoir=EchoStateNetwork(W, LEAK),
         input_weights="random",
+        see_input=False,
         random_state=seed,
     )
 
@@ -60,6 +61,7 @@ def invariant_subspace(n_neurons: int, n_channels: int, seed: int) -> Any:
         n_neurons,
         reservoir=EchoStateNetwork(W, 1.0),
         input_weights=np.column_stack([size * broadest, bias]),
+        see_input=False,
         random_state=seed,
     )
 
@@ -230,8 +232,9 @@ def reservoirpy_searched(
             n_neurons,
             reservoir=network,
             input_weights=np.column_stack([dense[1], bias]),
+            see_input=False,
             random_state=seed,
         ).fit(train)
-        if model.score_ > best[0]:
-            best = model.score_, model
+        if -model.chosen_.error > best[0]:
+            best = -model.chosen_.error, model
     return best[1]

@@ -66,6 +66,7 @@ from greenfold.analysis import (
 )
 from greenfold.datasets import (
     channel_equalisation,
+    lorenz,
     mackey_glass,
     memory_task,
     narma,
@@ -1256,16 +1257,17 @@ def solved_sequence(network: Any, dt: float | None = None) -> dict[str, Any]:
 
 
 def forecast(**given: Any) -> dict[str, Any]:
-    series = np.cumsum(draw(93, 120, 2), axis=0) % 3.0
-    options = {"random_state": 1, "washout": 10, "ridge": 1e-3, "max_iter": 5}
-    model = ReservoirForecaster(6, **options, **given).fit(series)
+    options = {"random_state": 1, "washout": 20, "see_input": False, "max_iter": 10}
+    model = ReservoirForecaster(12, **options, **given).fit(lorenz(300, rng=0))
+    assert model.chosen_.weights == ("drawn" if given else "solved")
     return {"forecast": model.forecast(4), "residual": model.residual_}
 
 
 def sequence(**given: Any) -> dict[str, Any]:
-    x = draw(94, 120)
-    options = {"random_state": 1, "washout": 10, "ridge": 1e-2, "max_iter": 5}
-    model = SequenceRegressor(6, **options, **given).fit(x, np.roll(x, 1) * x)
+    x, _, z = lorenz(300, rng=1).T
+    options = {"random_state": 1, "washout": 20, "max_iter": 10, "see_input": False}
+    model = SequenceRegressor(12, **{**options, **given}).fit(x, z)
+    assert model.chosen_.weights == ("drawn" if given else "solved")
     return {"predictions": model.predict(x)[-5:], "washout": model.washout_}
 
 

@@ -104,3 +104,20 @@ def test_tangents_are_differences_of_states(network):
     plus = driven.advance(y + h * dy, x + h * dx)
     wanted = (plus - driven.advance(y - h * dy, x - h * dx)) / (2 * h)
     assert np.abs(found - wanted).max() < 1e-8 * np.abs(wanted).max()
+
+
+def test_the_last_inputs_are_part_of_the_state():
+    network = EchoStateNetwork.random(9, rng=0)
+    U, b = weights(network)
+    plain, driven = DrivenNetwork(network, U, b), DrivenNetwork(network, U, b, n_seen=3)
+    x = RNG.normal(size=(30, 2))
+    found = driven.run(x, driven.rest())
+    assert found.shape == (30, driven.n_states) == (30, 15)
+    assert np.array_equal(found[:, :9], plain.run(x, plain.rest()))
+    for lag in range(3):
+        seen = found[:, 9 + 2 * lag : 11 + 2 * lag]
+        assert np.array_equal(seen[lag:], x[: 30 - lag])
+        assert not seen[:lag].any()
+    assert np.array_equal(driven.run(x[12:], found[11]), found[12:])
+    assert driven.advance(found[10:12], x[11:13]) == pytest.approx(found[11:13], abs=1e-12)
+    assert driven.memory(RNG.normal(size=(200, 2))) >= 3

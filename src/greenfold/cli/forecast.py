@@ -52,7 +52,6 @@ def forecast(
     table: Columns = Columns(),
     origins: int = opt(10, "Data", min=1),
     neurons: int = opt(100, options.MAIN, "-n", min=1, sets="n_neurons"),
-    search: int = opt(0, options.MAIN, min=0),
     seed: int = options.seed("Seed for the network and the random input weights."),
     out: Path | None = opt(None, options.MAIN, "-o"),
     model: Path | None = opt(None, options.MAIN, "-m"),
@@ -63,8 +62,8 @@ def forecast(
     The command first holds out the end of the series, at least a quarter, and forecasts it
     from several origins: with solved and with random input weights, by ridge regression on
     delays, by the last value and by the last season. It prints the errors and says which
-    forecast is best. Then it fits the network to the whole series and forecasts what
-    follows.
+    forecast is best. Then it fits the network to the whole series, says what it chose, and
+    forecasts what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
         or .parquet. A column of times gives the step, and columns with text are left out.
@@ -72,7 +71,6 @@ def forecast(
     steps : Number of steps to forecast; by default a tenth of the series, at most 100.
     origins : Number of forecasts of held-out samples.
     neurons : Number of neurons.
-    search : Number of network settings to try first; 24 is a good choice.
     out : Write the forecast to this CSV file, with a 90 % band in the columns NAME_lower
         and NAME_upper.
     model : Write the fitted forecaster to this file; greenfold.load reads it.
@@ -91,7 +89,6 @@ def forecast(
             origins,
             step,
             n_neurons=neurons,
-            search=search,
             random_state=seed,
         )
         if model is not None:
@@ -114,6 +111,7 @@ def forecast(
             bold=[0],
             notes=[*study.table.notes(), *study.notes],
         )
+        print(f"Fitted to the whole series: {study.final.chosen_}")
         print(f"What follows the {len(read.values)} samples, with a 90 % band:")
         digits = _digits(read.values)
         for index, (row, *ends) in enumerate(

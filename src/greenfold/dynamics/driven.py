@@ -2,11 +2,12 @@
 
 `Dynamics` computes the states that many separate stimuli leave. Here, a single state
 continues: for a stream that is read as it arrives, or a loop closed through the readout.
+The last inputs may be part of the state, for a readout that sees them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +42,8 @@ class DrivenNetwork:
         Length of a step in continuous time.
     n_sub : int
         Number of sub-steps per step in continuous time.
+    n_seen : int
+        Number of last inputs in the state, which follow the neurons, the latest first.
     """
 
     network: Reservoir | EchoStateNetwork
@@ -48,11 +51,21 @@ class DrivenNetwork:
     bias: np.ndarray
     dt: float = 1.0
     n_sub: int = 1
+    n_seen: int = 0
 
     @property
     def n_neurons(self) -> int:
         """Number of neurons N."""
         return self.network.n_neurons
+
+    @property
+    def n_states(self) -> int:
+        """Length of the state: the neurons, and the channels of the inputs seen."""
+        return self.n_neurons + self.n_seen * self.weights.shape[1]
+
+    def rest(self) -> np.ndarray:
+        """Return the state at rest, after inputs of zero, (n_states,)."""
+        return np.zeros(self.n_states)
 
     @cached_property
     def _step(self) -> TrueStep:
@@ -74,36 +87,53 @@ class DrivenNetwork:
         return sparse.csr_array(W) if few and large and discrete else None
 
     def advance(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return states (n_lanes, n_neurons) one step after x (n_lanes, n_channels)."""
+        """Return states (n_lanes, n_states) one step after x (n_lanes, n_channels)."""
         push = x @ self._input_map[:-1] + self._input_map[-1]
+        y, seen = states[:, : self.n_neurons], states[:, self.n_neurons :]
         for _ in range(self.n_sub):
-            states = self._step.advance(states, push)
-        return states
+            y = self._step.advance(y, push)
+        return self._joined(y, x, seen)
+
+    def _joined(self, y: np.ndarray, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return the states with x as the latest of the inputs seen."""
+        if not self.n_seen:
+            return y
+        return np.concatenate([y, x, seen[:, : seen.shape[1] - x.shape[1]]], axis=1)
 
     def advance_tangents(
         self, state: np.ndarray, x: np.ndarray, dstates: np.ndarray, dx: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return a state one step after x, and the tangents there.
 
-        Tangents of the state have shape (n_tangents, n_neurons), and those of the input
+        Tangents of the state have shape (n_tangents, n_states), and those of the input
         (n_tangents, n_channels).
         """
+        n = self.n_neurons
         push = (x @ self._input_map[:-1] + self._input_map[-1])[None]
-        y, dpush = state[None], dx @ self._input_map[:-1]
+        y, dy, dpush = state[None, :n], dstates[:, :n], dx @ self._input_map[:-1]
         for _ in range(self.n_sub):
             slopes: list[np.ndarray] = []
             y = self._step.advance(y, push, slopes)
-            dstates = self._step.push_forward(dstates, dpush, slopes)
-        return y[0], dstates
+            dy = self._step.push_forward(dy, dpush, slopes)
+        ahead = self._joined(y, x[None], state[None, n:])
+        return ahead[0], self._joined(dy, dx, dstates[:, n:])
 
     def run(self, x: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """Return states (n_steps, n_neurons) along inputs (n_steps, n_channels)."""
-        found = np.empty((len(x), self.n_neurons))
+        """Return states (n_steps, n_states) along inputs (n_steps, n_channels)."""
+        n, width = self.n_neurons, x.shape[1]
+        found = np.empty((len(x), self.n_states))
+        y = state[:n]
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)
             push = x[part] @ self._input_map[:-1] + self._input_map[-1]
             walk = self._run_dense if self._sparse_weights is None else self._run_sparse
-            state = walk(push, state, found[part])
+            y = walk(push, y, found[part, :n])
+        before = state[n:].reshape(-1, width)[::-1]
+        line = np.concatenate([before, x]) if self.n_seen else x
+        for lag in range(self.n_seen):
+            first = self.n_seen - lag
+            seen = slice(n + lag * width, n + (lag + 1) * width)
+            found[:, seen] = line[first : first + len(x)]
         return found
 
     def _run_dense(self, push: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -133,9 +163,11 @@ class DrivenNetwork:
         rest at ``n_lanes`` points of the series. They agree with the network driven all
         along when the root mean squared difference of the states is below ``tol`` times
         their standard deviation. If the network does not forget, the result is half of the
-        steps.
+        steps. It is at least the number of inputs in the state.
         """
-        states = self.run(x, np.zeros(self.n_neurons))
+        if self.n_seen:
+            return max(replace(self, n_seen=0).memory(x, tol, n_lanes), self.n_seen)
+        states = self.run(x, self.rest())
         longest = max(len(x) // 2, 1)
         begins = np.unique(np.linspace(1, len(x) - longest, n_lanes).astype(int))
         spread = float(states.std()) or 1.0

@@ -195,13 +195,11 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
         n_neurons: int = 100,
         input_weights: str = "solved",
         max_iter: int = 100,
-        search: int = 0,
         random_state: RandomState = None,
     ) -> None:
         self.n_neurons = n_neurons
         self.input_weights = input_weights
         self.max_iter = max_iter
-        self.search = search
         self.random_state = random_state
         super().__init__(horizon=horizon, axis=1)
 

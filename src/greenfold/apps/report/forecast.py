@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class ForecastStudy:
             "dt": self.data.dt,
             "backtest": self.table.record(),
             "neurons": self.final.driven_.n_neurons,
-            "ridge": self.final.ridge_,
+            "chosen": asdict(self.final.chosen_),
             "washout": self.final.washout_,
             "forecast": self.ahead,
             "lower": self.band[0],

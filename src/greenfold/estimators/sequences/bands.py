@@ -36,7 +36,7 @@ class HeldOutLoops:
 
     Attributes
     ----------
-    states : ndarray (n_loops, n_neurons)
+    states : ndarray (n_loops, n_states)
         States at the start.
     begins, ends : ndarray of int (n_loops,)
         The loop predicts rows of ``truth`` from index ``begins`` on, until its block ends.
@@ -57,24 +57,26 @@ class HeldOutLoops:
     intercepts: np.ndarray
 
     @classmethod
-    def of(cls, run: DrivenPairs, ridge: float) -> HeldOutLoops:
-        """Hold out blocks of driven sequences in turn, and fit the readout to the rest."""
+    def of(cls, run: DrivenPairs, ridge: float, unread: int = 0) -> HeldOutLoops:
+        """Hold out blocks of driven sequences in turn, and fit the readout to the rest.
+
+        The readout reads the states but the first ``unread`` entries.
+        """
         lengths = np.array([len(one) for one in run.pairs.targets])
         first = np.maximum(lengths - _MOST_SAMPLES, max(run.skipped, 1))
         steps = np.maximum(lengths - first, 0)
         offsets = np.cumsum(lengths) - lengths
-        shape = run.sums.n_features, run.pairs.targets[0].shape[1]
-        starts = [np.empty((0, run.network.n_neurons))]
+        shape = run.sums.n_features - unread, run.pairs.targets[0].shape[1]
+        starts = [np.empty((0, run.network.n_states))]
         begins, ends, folds = ([np.empty(0, dtype=int)] for _ in range(3))
         readouts, intercepts = [np.empty((0, *shape))], [np.empty((0, shape[1]))]
         for sequence, part in _blocks(first, lengths, steps):
-            features = run.features[sequence]
-            rest = run.without(Block(sequence, part))
+            rest = run.without([Block(sequence, part)]).only(slice(unread, None))
             if rest.n < 2:
                 continue
             at = np.linspace(part.start, part.stop - 1, _N_STARTS).astype(int)
             at = np.unique(at)
-            starts.append(features[at - 1, : run.network.n_neurons])
+            starts.append(run.states[sequence][at - 1])
             begins.append(at + offsets[sequence])
             ends.append(np.full(len(at), part.stop + offsets[sequence]))
             folds.append(np.full(len(at), len(readouts) - 1))
@@ -95,11 +97,11 @@ class HeldOutLoops:
             np.concatenate(intercepts),
         )
 
-    def fits(self, n_neurons: int, n_inputs: int, shape: tuple[int, int]) -> bool:
+    def fits(self, n_states: int, n_inputs: int, shape: tuple[int, int]) -> bool:
         """Return whether the parts fit together, and a readout of this shape."""
         n, n_loops = len(self.truth), len(self.begins)
         return (
-            self.states.shape == (n_loops, n_neurons)
+            self.states.shape == (n_loops, n_states)
             and self.ends.shape == self.folds.shape == (n_loops,)
             and self.inputs.shape == (n, n_inputs)
             and self.truth.shape == (n, shape[1])

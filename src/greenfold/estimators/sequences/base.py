@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard
 
@@ -20,14 +20,13 @@ from sklearn.utils import check_random_state
 from ..._base import checks as check
 from ..._base import codec
 from ..._base.codec import refuse_file
-from ..._base.progress import tell
 from ...dynamics.driven import DrivenNetwork
 from ...dynamics.dynamics import Dynamics
 from ...math.ridge import RidgeSums
 from ...networks.echo_state import AnyNetwork, EchoStateNetwork
 from ...networks.matrices import dense
 from ...optimizers.run import optimize
-from ...optimizers.sequences import SequenceProblem
+from ...optimizers.sequences import Iterate, UnseenProblem
 from ...stimuli.sequences import SequenceTask, check_sequences
 from ..base import Unset
 from ..onnx import new_graph
@@ -46,12 +45,48 @@ from ..parameters import (
     real,
     whole,
 )
-from .choice import Block, DrivenPairs, Pairs, Setting, choose_ridge, settings
+from .baselines import DELAYS, season_length
+from .choice import (
+    CHOICE,
+    RIDGES,
+    Block,
+    Candidate,
+    Choice,
+    DrivenPairs,
+    Pairs,
+    blocks,
+    choose,
+    joined,
+    last_blocks,
+    size,
+    stand_for_kinds,
+)
 
-#: Penalty used to solve for the input weights, before "auto" chooses one for the readout.
-_SOLVING_RIDGE = 1e-11
-#: Relative change of the loss that a longer washout may cause; see `_solve`.
-_WASHOUT_ERROR = 0.05
+#: Kinds of candidates, from the simplest on; `Choice` and its errors call them so.
+ALONE, DRAWN, GIVEN, SOLVED = (
+    "ridge on delays",
+    "drawn weights",
+    "given weights",
+    "solved weights",
+)
+_WEIGHTS = {ALONE: "none", DRAWN: "drawn", GIVEN: "given", SOLVED: "solved"}
+#: Penalties from which paths with a free and with a held spectral radius start. A larger
+#: one at the start leads to smaller radii.
+_FREE_RIDGE, _HELD_RIDGE = 1e-6, 1e-9
+#: Smallest and largest spectral radius of a path.
+_RADII = (0.02, 1.2)
+#: Steps of a path to judge, and factors of its penalty to judge there.
+_KEPT, _LARGER = (3, 6, 12, 25, 50, 10**9), np.array([1.0, 100.0])
+#: Penalties at which a linear network is solved with a certificate.
+_CERTIFIED = np.array([1e-9, 1e-6, 1e-3])
+#: Number of starts that are compared, and change of predictions that counts, relative to
+#: their errors, where a series is shorter than the memory of the network needs.
+_N_BEGINS, _DEPENDS = 16, 0.1
+#: Fewest steps to solve for input weights with.
+_LEAST_KNOWN = 16
+#: A number of last inputs that a readout of states may see by default, besides a season and
+#: one more. The features of all last inputs are at most so many, in total and per step.
+_FEW, _MOST_FEATURES, _PER_STEP = 4, 300, 1 / 3
 #: Number of steps of a stream to hold in memory at a time.
 _CHUNK = 4096
 _FROM_ZERO = whole(0)
@@ -122,7 +157,15 @@ class SequenceEstimator(Checked):
     def _judge(
         self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
-        """Return the score of each readout on a held-out block; see `choice.Judge`."""
+        """Return squared errors (n_readouts, n_starts, n_steps) on a held-out block.
+
+        Readouts V (n_readouts, n_states, n_targets) and intercepts (n_readouts, n_targets)
+        were fitted without the block.
+        """
+        raise NotImplementedError
+
+    def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
+        """Return squared errors (1, n_starts, n_steps) of simple predictions, by name."""
         raise NotImplementedError
 
     #: Scales of inputs and targets, and whether targets had one axis.
@@ -131,8 +174,8 @@ class SequenceEstimator(Checked):
     _flat: bool
     #: Column names of the fitted table.
     _names: list[str] | None
-    #: Whether the fitted readout sees the input.
-    _sees: bool
+    #: Index of the first entry of the state that the readout reads.
+    _first: int
 
     _rules: ClassVar[Rules] = {
         "n_neurons": (COUNT,),
@@ -148,9 +191,8 @@ class SequenceEstimator(Checked):
         "dt": (POSITIVE,),
         "ridge": (one_of("auto"), real(0, 1e12, "(]")),
         "washout": (one_of("auto"), _FROM_ZERO),
-        "see_input": (FLAG,),
+        "see_input": (one_of("auto"), FLAG, _FROM_ZERO),
         "max_iter": (COUNT,),
-        "search": (_FROM_ZERO,),
         "random_state": RANDOM_STATE,
         "verbose": VERBOSE,
     }
@@ -168,9 +210,8 @@ class SequenceEstimator(Checked):
         dt: float = 1.0,
         ridge: float | str = "auto",
         washout: int | str = "auto",
-        see_input: bool = False,
+        see_input: int | str = "auto",
         max_iter: int = 100,
-        search: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -186,65 +227,152 @@ class SequenceEstimator(Checked):
         self.washout = washout
         self.see_input = see_input
         self.max_iter = max_iter
-        self.search = search
         self.random_state = random_state
         self.verbose = verbose
 
     # Fit
 
     def _fit(self, pairs: Pairs) -> int:
-        """Choose a setting, solve for the input weights, and fit the readout.
+        """Choose input weights, penalty and inputs seen, and fit the readout.
 
         Return the index of the last sequence that was long enough to continue from.
         """
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self._sees = bool(self.see_input)
         if self.washout != "auto":
             wanted = f"be at least two samples longer than the washout of {self.washout}"
             n = len(pairs.longest)
             check.must(n >= int(self.washout) + 2, self._argument, wanted, n)
-        leak = self._default_leak if self.leak is None else self.leak
-        setting = Setting(self.spectral_radius, self.input_scale, leak, self.bias_scale)
-        if self.search and isinstance(self.input_weights, str):
-            setting = self._searched(pairs, setting, seed)
         n_channels = pairs.longest.shape[1]
-        drawn = self._drawn(setting, n_channels, seed)
+        drawn, kind = self._drawn(n_channels, seed), DRAWN
         if not isinstance(self.input_weights, str):
-            drawn = self._given(drawn, n_channels)
-        elif self.input_weights == "solved":
-            drawn = self._solve(drawn, pairs)
-        self.driven_ = drawn
-        return self._fit_readout(pairs)
+            drawn, kind = self._given(drawn, n_channels), GIVEN
+        skipped = self._skipped(self._room(drawn.memory(pairs.longest), pairs))
+        self._check_known(pairs, skipped)
+        unseen = last_blocks(pairs.weights, skipped)
+        simple, own, beside = self._without_solving(kind, drawn, pairs, skipped, unseen)
+        found = [simple, own] if self.see_input == "auto" else [own]
+        if isinstance(self.input_weights, str) and self.input_weights == "solved":
+            found += self._solved(drawn, own.network.n_seen, pairs, skipped, unseen)
+        best = choose(found)
+        if best.kind == SOLVED and hasattr(self, "projections_"):
+            best = self._certified(best, pairs, skipped)
+        self._first, self.driven_ = best.first, best.network
+        self._add_choice(best, [simple, *found], beside, pairs, unseen)
+        return self._fit_readout(pairs, best.ridge)
 
-    def _searched(self, pairs: Pairs, start: Setting, seed: int) -> Setting:
-        """Return the setting whose *drawn* network does best on held-out blocks."""
-        # A given network has its own leak and spectral radius.
-        fixed = () if self.reservoir is None else ("spectral_radius", "leak")
-        tried, scores = settings(start, fixed, int(self.search), seed), []
-        for index, one in enumerate(tried):
-            tell(f"setting {index + 1} of {len(tried)}")
-            drawn = self._drawn(one, pairs.longest.shape[1], seed)
-            scores.append(choose_ridge(self._drive(drawn, pairs), self._judge)[0])
-        names = [name for name in Setting._fields if name not in fixed]
-        table = {name: [getattr(one, name) for one in tried] for name in names}
-        self.search_results_ = {**table, "score": scores}
-        return tried[int(np.argmax(scores))]
+    @property
+    def _ridges(self) -> np.ndarray:
+        """Penalties to compare."""
+        return RIDGES if self.ridge == "auto" else np.array([float(self.ridge)])
 
-    def _drawn(self, setting: Setting, n_channels: int, seed: int) -> DrivenNetwork:
+    def _check_known(self, pairs: Pairs, skipped: int) -> None:
+        wanted = f"be longer than the washout of {skipped} samples"
+        got = f"{len(pairs.longest)}; pass a longer sequence or washout=0"
+        check.must(len(pairs.longest) >= skipped + 2, self._argument, wanted, got)
+        n_known = sum(int(np.count_nonzero(one[skipped:])) for one in pairs.weights)
+        wanted = f"hold at least two targets after the washout of {skipped} samples"
+        check.must(n_known >= 2, "y", wanted, n_known)
+
+    def _seen_counts(self, pairs: Pairs) -> tuple[list[int], list[int]]:
+        """Return numbers of last inputs to compare: with states, and without."""
+        n_channels = pairs.longest.shape[1]
+        n_known = sum(int(np.count_nonzero(one)) for one in pairs.weights)
+        most = int(min(_MOST_FEATURES, n_known * _PER_STEP)) // n_channels
+        season = season_length(pairs.inputs)
+        seasons = [season, season + 1] if season > 1 else []
+        alone = sorted({p for p in (*DELAYS, *seasons) if p <= most} | {1})
+        if self.see_input != "auto":
+            return [int(self.see_input)], alone
+        if self.reservoir is not None and self.reservoir.gain.is_linear:
+            return [0], alone  # its solution is certified if the readout sees no inputs
+        return [0, *sorted({p for p in (_FEW, *seasons[1:]) if p <= most})], alone
+
+    def _without_solving(
+        self,
+        kind: str,
+        drawn: DrivenNetwork,
+        pairs: Pairs,
+        skipped: int,
+        unseen: list[Block],
+    ) -> tuple[Candidate, Candidate, dict[str, float]]:
+        """Return a readout of the inputs alone, drawn weights, and errors of simpler ones.
+
+        Penalties and inputs are chosen on blocks that are held out in turn.
+        """
+        with_states, alone = self._seen_counts(pairs)
+        widest = max(*with_states, *alone)
+        run = DrivenPairs.of(replace(drawn, n_seen=widest), pairs, skipped)
+        turns = [[block] for block in blocks(pairs.weights, skipped)]
+        found: list[Candidate] = []
+        for first, counts in ((drawn.n_neurons, alone), (0, with_states)):
+            tried = [replace(drawn, n_seen=seen) for seen in counts]
+            one_step = [self._one_step(run, one, first, turns) for one in tried]
+            if first:
+                best = int(np.argmin([one.min() for one in one_step]))
+                tried, one_step = tried[best : best + 1], one_step[best : best + 1]
+            made: list[Candidate] = []
+            for network, errors in zip(tried, one_step, strict=True):
+                # Among equal errors, the largest penalty; loops may need a larger one.
+                best = len(errors) - 1 - int(np.argmin(errors[::-1]))
+                ridges = self._ridges[best : best + 5 : 2]
+                name = f"{network.n_seen} inputs seen"
+                made += self._judged(name, run, network, first, ridges, turns)
+            best = choose(made)
+            ridge, name = np.array([best.ridge]), ALONE if first else kind
+            found += self._judged(name, run, best.network, first, ridge, [unseen])
+        simple = [self._simple(pairs, block) for block in unseen]
+        beside = {name: size(joined([one[name] for one in simple])) for name in simple[0]}
+        return found[0], found[1], beside
+
+    def _one_step(
+        self, run: DrivenPairs, network: DrivenNetwork, first: int, turns: list[list[Block]]
+    ) -> np.ndarray:
+        """Return the squared error of one step for each penalty on held-out blocks."""
+        reads, total = slice(first, network.n_states), np.zeros(len(self._ridges))
+        for turn in turns:
+            readouts = run.without(turn).solve(self._ridges, reads)
+            for block in turn:
+                weights = run.pairs.weights[block.sequence][block.steps]
+                total += run.errors(block, *readouts) @ weights
+        return total
+
+    def _judged(
+        self,
+        kind: str,
+        run: DrivenPairs,
+        network: DrivenNetwork,
+        first: int,
+        ridges: np.ndarray,
+        turns: list[list[Block]],
+    ) -> list[Candidate]:
+        """Return a candidate per penalty, judged on blocks that are held out in turn.
+
+        ``network`` is that of the run, but may hold fewer inputs.
+        """
+        reads, found = slice(first, network.n_states), list[np.ndarray]()
+        for turn in turns:
+            readouts = run.without(turn).solve(ridges, reads)
+            found += [self._judge(run, block, *readouts) for block in turn]
+        return [
+            Candidate(kind, network, first, float(ridge), errors)
+            for ridge, errors in zip(ridges, joined(found), strict=True)
+        ]
+
+    def _drawn(self, n_channels: int, seed: int) -> DrivenNetwork:
         """Return a network with random input weights; draw the network if none is given."""
         rng, network = np.random.default_rng(seed), self.reservoir
         if network is None:
             network = EchoStateNetwork.random(
                 int(self.n_neurons),
-                spectral_radius=setting.spectral_radius,
-                leak=setting.leak,
+                spectral_radius=self.spectral_radius,
+                leak=self._default_leak if self.leak is None else self.leak,
                 connectivity=min(1.0, 10 / int(self.n_neurons)),
                 allow_unstable=True,
                 rng=rng,
             )
-        n = network.n_neurons
-        weights = setting.input_scale * rng.uniform(-1, 1, (n, n_channels))
-        bias = setting.bias_scale * rng.uniform(-1, 1, n)
+        n, scale = network.n_neurons, self.input_scale / np.sqrt(n_channels)
+        weights = scale * rng.uniform(-1, 1, (n, n_channels))
+        bias = self.bias_scale * rng.uniform(-1, 1, n)
         return DrivenNetwork(network, weights, bias, float(self.dt))
 
     def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
@@ -261,114 +389,186 @@ class SequenceEstimator(Checked):
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
     def _problem(
-        self, network: AnyNetwork, pairs: Pairs, scale: float, washout: int
-    ) -> SequenceProblem:
+        self,
+        network: AnyNetwork,
+        pairs: Pairs,
+        scale: float,
+        washout: int,
+        ridge: float = _HELD_RIDGE,
+        see_input: int = 0,
+    ) -> UnseenProblem:
         """Return the problem of solving for u of norm ``scale``, read after a washout."""
         task = SequenceTask.from_sequences(
             [scale * one for one in pairs.inputs],
             pairs.targets,
             washout=washout,
-            ridge=_SOLVING_RIDGE if self.ridge == "auto" else float(self.ridge),
+            ridge=ridge,
             n_skipped=self._skipped(washout),
             sample_weight=pairs.weights,
             bias=scale,
-            see_input=self.see_input,
+            see_input=see_input,
         )
         dt = None if isinstance(network, EchoStateNetwork) else float(self.dt)
-        return SequenceProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
+        return UnseenProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
 
     def _skipped(self, washout: int) -> int:
         return washout if self.washout == "auto" else int(self.washout)
 
-    def _solve(self, drawn: DrivenNetwork, pairs: Pairs) -> DrivenNetwork:
-        """Solve for the input weights with the smallest error, at the norm of the drawn."""
+    def _solved(
+        self,
+        drawn: DrivenNetwork,
+        n_seen: int,
+        pairs: Pairs,
+        skipped: int,
+        unseen: list[Block],
+    ) -> list[Candidate]:
+        """Solve for input weights at the norm of the drawn ones; return points on the way.
+
+        The solve does not see the last blocks, where the points are judged.
+        """
+        train = pairs.before(unseen)
+        n_known = sum(int(np.count_nonzero(one[skipped:])) for one in train.weights)
+        if n_known < _LEAST_KNOWN:
+            return []
         u = np.column_stack([drawn.weights, drawn.bias])
         scale = float(np.linalg.norm(u))
         u /= scale
-        washout = self._room(drawn.memory(pairs.longest), pairs)
-        given = drawn.network, pairs, scale
+        washout = max(self._room(drawn.memory(train.longest), train), n_seen - 1)
+        problem = self._problem(drawn.network, train, scale, washout, see_input=n_seen)
 
-        def driven(u: np.ndarray, n_sub: int = 1) -> DrivenNetwork:
-            weights, bias = scale * u[:, :-1], scale * u[:, -1]
-            return DrivenNetwork(drawn.network, weights, bias, drawn.dt, n_sub)
+        def driven(at: Iterate, n_sub: int = 1) -> DrivenNetwork:
+            network = drawn.network
+            if at.scale != 1:
+                assert isinstance(network, EchoStateNetwork)
+                network = network.scaled(at.scale)
+            weights, bias = scale * at.u[:, :-1], scale * at.u[:, -1]
+            return DrivenNetwork(network, weights, bias, drawn.dt, n_sub, n_seen)
 
-        # The memory depends on the solved weights. If the washout is too short for them,
-        # the ascent continues with a longer washout.
-        left = int(self.max_iter)
-        while True:
-            problem = self._problem(*given, washout)
-            if problem.system.is_linear:  # with a certificate
-                self.projections_ = best = optimize(problem.system, problem.task, rng=0)
+        points: list[tuple[Iterate, int]] = []
+        if problem.system.is_linear and not n_seen:  # with a certificate
+            ridges = _CERTIFIED if self.ridge == "auto" else self._ridges
+            for ridge in ridges:
+                task = replace(problem.task, ridge=float(ridge))
+                self.projections_ = best = optimize(problem.system, task, rng=0)
                 best.raise_if_interrupted()
-                self.loss_ = best.loss
-                return driven(best.u.reshape(u.shape))
-            found = problem.ascend(u, max_iter=left, tol=1e-6)
-            found.raise_if_interrupted()
-            u, left = found.u, left - len(found.history)
-            solved = driven(u, problem.prepared.n_sub or 1)
-            memory = self._room(solved.memory(pairs.longest), pairs)
-            self.loss_ = float(np.exp(-found.margin.value))
-            if memory <= washout or left < 10:
-                return solved
-            longer = self._problem(*given, memory).evaluate(u)[1].value
-            if abs(longer - found.margin.value) <= _WASHOUT_ERROR:
-                return solved
-            washout = memory
+                points.append((Iterate(best.u.reshape(u.shape), float(ridge)), 1))
+        else:
+            for ridge, scales in self._paths():
+                start = Iterate(u, ridge if self.ridge == "auto" else float(self.ridge))
+                free, limit = self.ridge == "auto", int(self.max_iter)
+                path = [
+                    start,
+                    *problem.follow(start, free_ridge=free, scales=scales, max_iter=limit),
+                ]
+                kept = sorted({min(k, len(path) - 1) for k in _KEPT})
+                n_sub = problem.prepared.n_sub or 1
+                points += [(path[k], n_sub) for k in kept]
+        found: list[Candidate] = []
+        most = max(self._room(len(pairs.longest), pairs), drawn.memory(pairs.longest))
+        for at, n_sub in points:
+            network = driven(at, n_sub)
+            if replace(network, n_seen=0).memory(pairs.longest) > most:
+                continue  # what it predicts would depend on where a series begins
+            run = DrivenPairs.of(network, pairs, skipped)
+            ridges = at.ridge * _LARGER if self.ridge == "auto" else self._ridges
+            found += self._judged(SOLVED, run, run.network, 0, ridges, [unseen])
+        return found
+
+    def _paths(self) -> list[tuple[float, tuple[float, float] | None]]:
+        """Return the first penalty, and limits for the factor of the weights, per path."""
+        if self.reservoir is not None:
+            return [(_HELD_RIDGE, None)]
+        radius = float(self.spectral_radius)
+        free = min(_RADII[0] / radius, 1.0), max(_RADII[1] / radius, 1.0)
+        return [(_FREE_RIDGE, free), (_HELD_RIDGE, None)]
+
+    def _certified(self, best: Candidate, pairs: Pairs, skipped: int) -> Candidate:
+        """Return the certified weights of all sequences, at the penalty that was chosen."""
+        driven = best.network
+        scale = float(np.linalg.norm(np.column_stack([driven.weights, driven.bias])))
+        problem = self._problem(driven.network, pairs, scale, skipped, best.ridge)
+        self.projections_ = found = optimize(problem.system, problem.task, rng=0)
+        found.raise_if_interrupted()
+        u = scale * found.u.reshape(driven.n_neurons, -1)
+        return replace(best, network=replace(driven, weights=u[:, :-1], bias=u[:, -1]))
 
     def _room(self, memory: int, pairs: Pairs) -> int:
         """Return a washout that leaves enough steps to read."""
         return min(memory, max(len(pairs.longest) // 4, 1))
 
-    def _read(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return the readout of states (…, n_neurons) reached by inputs x."""
-        return self._features(states, x) @ self.readout_ + self.intercept_
+    def _add_choice(
+        self,
+        best: Candidate,
+        found: list[Candidate],
+        beside: dict[str, float],
+        pairs: Pairs,
+        unseen: list[Block],
+    ) -> None:
+        """Set ``chosen_``."""
+        radius, own = None, best.network.network
+        if self.reservoir is None and best.kind != ALONE:
+            radius = float(np.abs(np.linalg.eigvals(own.weights)).max())
+        others = {
+            one.kind: size(one.errors)
+            for one in stand_for_kinds(found)
+            if one.kind != best.kind
+        }
+        known = [pairs.weights[block.sequence][block.steps] for block in unseen]
+        self.chosen_ = Choice(
+            _WEIGHTS[best.kind],
+            best.ridge,
+            radius,
+            best.network.n_seen,
+            size(best.errors),
+            others | beside,
+            sum(int(np.count_nonzero(one)) for one in known),
+            best.errors.shape[1],
+        )
 
-    def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([states, x], axis=-1) if self._sees else states
+    def _read(self, states: np.ndarray) -> np.ndarray:
+        """Return the readout of states (…, n_states)."""
+        return states[..., self._first :] @ self.readout_ + self.intercept_
 
-    def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
-        """Return features of the readout along one sequence, starting at rest."""
-        return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
+    def _memory(self, x: np.ndarray) -> int:
+        """Return the number of steps after which the readout does not see the start."""
+        return self.driven_.n_seen if self._first else self.driven_.memory(x)
 
-    def _drive(self, network: DrivenNetwork, pairs: Pairs) -> DrivenPairs:
-        """Run all sequences through a network."""
-        memory = network.memory(pairs.longest)
-        skipped = self._skipped(self._room(memory, pairs))
-        features = [self._rows(network, x) for x in pairs.inputs]
-        sums = RidgeSums.empty(features[0].shape[1], pairs.targets[0].shape[1])
-        n_rows = 0
-        for rows, y, weights in zip(features, pairs.targets, pairs.weights, strict=True):
-            sums.add(rows[skipped:], y[skipped:], weights[skipped:])
-            n_rows += np.count_nonzero(weights[skipped:])
-        wanted = f"be longer than the washout of {skipped} samples"
-        got = f"{len(pairs.longest)}; pass a longer sequence or washout=0"
-        check.must(len(pairs.longest) >= skipped + 2, self._argument, wanted, got)
-        wanted = f"hold at least two targets after the washout of {skipped} samples"
-        check.must(n_rows >= 2, "y", wanted, n_rows)
-        return DrivenPairs(network, pairs, features, sums, skipped, memory)
+    def _drive(self, pairs: Pairs) -> DrivenPairs:
+        """Run all sequences through the chosen network."""
+        memory = self._memory(pairs.longest)
+        return DrivenPairs.of(self.driven_, pairs, self._skipped(self._room(memory, pairs)))
 
-    def _fit_readout(self, pairs: Pairs) -> int:
-        run = self._drive(self.driven_, pairs)
-        self._sums, self.washout_ = run.sums, run.skipped
-        if self.ridge == "auto":
-            self.score_, self.ridge_ = choose_ridge(run, self._judge)
-        else:
-            self.ridge_ = float(self.ridge)
+    def _fit_readout(self, pairs: Pairs, ridge: float) -> int:
+        run, memory = self._drive(pairs), self._memory(pairs.longest)
+        self._sums, self.washout_ = run.sums.only(slice(self._first, None)), run.skipped
+        self.ridge_ = ridge
         self._solve_readout()
         latest = self._last_long(pairs)
-        self.state_ = run.features[latest][-1, : self.driven_.n_neurons].copy()
-        if self.washout == "auto" and run.memory > run.skipped:
+        self.state_ = run.states[latest][-1].copy()
+        after, known = slice(run.skipped, None), (pairs.targets, pairs.weights)
+        squares = [
+            weights[after] @ (y[after] - self._read(rows[after])) ** 2
+            for rows, y, weights in zip(run.states, *known, strict=True)
+        ]
+        self.residual_ = np.sqrt(np.sum(squares, 0) / self._sums.n)
+        unsure = self.washout == "auto" and memory > run.skipped
+        if unsure and self._depends_on_start(run):
             what = f"the network remembers more than {run.skipped} samples, a quarter of "
             what += f"the longest sequence in `{self._argument}`, so results depend on "
             what += "where they begin; use longer sequences, a larger `leak` or a smaller "
             warnings.warn(f"{what}`spectral_radius`.", UserWarning, stacklevel=6)
-        after = slice(run.skipped, None)
-        squares = np.zeros(len(self.intercept_))
-        for rows, y, weights in zip(run.features, *pairs[1:], strict=True):
-            made = rows[after] @ self.readout_ + self.intercept_
-            squares += weights[after] @ (y[after] - made) ** 2
-        self.residual_ = np.sqrt(squares / self._sums.n)
         return latest
+
+    def _depends_on_start(self, run: DrivenPairs) -> bool:
+        """Return whether rest, a washout before, changes predictions by their errors."""
+        index = int(np.argmax([len(one) for one in run.pairs.inputs]))
+        x, states = run.pairs.inputs[index], run.states[index]
+        begins = np.linspace(1, len(x) - run.skipped, _N_BEGINS).astype(int)
+        lanes = np.repeat(self.driven_.rest()[None], len(begins), axis=0)
+        for step in range(run.skipped):
+            lanes = self.driven_.advance(lanes, x[begins + step])
+        apart = self._read(lanes) - self._read(states[begins + run.skipped - 1])
+        return bool((np.sqrt((apart**2).mean(0)) > _DEPENDS * self.residual_).any())
 
     def _last_long(self, pairs: Pairs) -> int:
         """Return the index of the last sequence longer than the washout.
@@ -421,7 +621,7 @@ class SequenceEstimator(Checked):
         for start in range(0, len(x), _CHUNK):
             part = slice(start, start + _CHUNK)
             states = self.driven_.run(x[part], state)
-            found[part] = self._read(states, x[part])
+            found[part] = self._read(states)
             state = states[-1]
         return found, state
 
@@ -431,11 +631,12 @@ class SequenceEstimator(Checked):
         Return the index of the last sequence that was long enough to continue from.
         """
         latest = self._last_long(pairs)
-        for index, (x, *known) in enumerate(zip(*pairs, strict=True)):
-            rows = self._rows(self.driven_, x)
-            self._sums.add(*(one[self.washout_ :] for one in (rows, *known)))
+        after = slice(self.washout_, None)
+        for index, (x, y, weights) in enumerate(zip(*pairs, strict=True)):
+            states = self.driven_.run(x, self.driven_.rest())
+            self._sums.add(states[after, self._first :], y[after], weights[after])
             if index == latest:
-                self.state_ = rows[-1, : self.driven_.n_neurons].copy()
+                self.state_ = states[-1].copy()
         self._solve_readout()
         return latest
 
@@ -448,7 +649,7 @@ class SequenceEstimator(Checked):
         check.must(forgetting <= 1, "forgetting", "be at most 1", forgetting)
         (x,), (y,), (weights,) = pairs
         states = self.driven_.run(x, self.state_)
-        rows = self._features(states, x)
+        rows = states[:, self._first :]
         made = self._sums.learn(rows, y, weights, self.ridge_, forgetting)
         self.readout_, self.intercept_ = self._sums.learnt(self.ridge_)
         self.state_ = states[-1].copy()
@@ -462,7 +663,7 @@ class SequenceEstimator(Checked):
         Returns
         -------
         onnx.ModelProto
-            The inputs are ``state`` (n_cases, n_neurons), zeros at rest, and ``x``
+            The inputs are ``state`` (n_cases, n_states), zeros at rest, and ``x``
             (n_cases, n_inputs) in the units of ``fit``. The outputs are ``next_state`` and
             ``prediction`` (n_cases, n_targets). All are of ``dtype`` "float64" or
             "float32". Pass ``next_state`` as the next ``state`` and, for a forecast, the
@@ -478,7 +679,9 @@ class SequenceEstimator(Checked):
         def typed(array: ArrayLike) -> np.ndarray:
             return np.asarray(array, dtype=dtype)
 
-        y = graph.input("state", (self.driven_.n_neurons,), dtype)
+        n, seen = self.driven_.n_neurons, self.driven_.n_seen * len(mean)
+        state = graph.input("state", (n + seen,), dtype)
+        y = state[:, :n]
         given = graph.input("x", (len(mean),), dtype)
         x = given / typed(deviation) - typed(mean / deviation)
         U, b, W = self.driven_.weights, self.driven_.bias, network.weights
@@ -491,7 +694,12 @@ class SequenceEstimator(Checked):
         fired = network.gain(pushed) - typed(network.gain(centre))
         leak = np.broadcast_to(network.leak, b.shape)
         ahead = y * typed(1 - leak) + fired * typed(leak)
-        features = graph.concat([ahead, x], axis=1) if self._sees else ahead
+        if seen:
+            before = state[:, n : n + seen - len(mean)]
+            ahead = graph.concat(
+                [ahead, x, *([before] if seen > len(mean) else [])], axis=1
+            )
+        features = ahead[:, self._first :]
         made = features @ typed(self.readout_) + typed(self.intercept_)
         graph.output("next_state", ahead)
         scale = self._y_scale
@@ -530,10 +738,13 @@ def check_whole(made: SequenceEstimator) -> None:
     """Refuse inconsistent parts of a file."""
     driven, sums, n = made.driven_, made._sums, made.driven_.n_neurons
     n_inputs, n_targets = len(made._x_scale.mean), len(made.intercept_)
-    n_features = n + (n_inputs if made._sees else 0)
+    n_features = driven.n_states - made._first
     fits = (
         driven.weights.shape == (n, n_inputs)
-        and driven.bias.shape == made.state_.shape == (n,)
+        and driven.bias.shape == (n,)
+        and driven.n_seen >= 0
+        and made._first in (0, n)
+        and made.state_.shape == (driven.n_states,)
         and made.readout_.shape == (n_features, n_targets)
         and len(made.residual_) == n_targets
         and sums.n_features == n_features
@@ -559,6 +770,7 @@ FIELDS: dict[str, codec.Field] = {
         bias=codec.Numbers(None),
         dt=codec.POSITIVE,
         n_sub=codec.COUNT,
+        n_seen=codec.INTEGER,
     ),
     "readout_": codec.Numbers(None, None),
     "intercept_": codec.Numbers(None),
@@ -566,12 +778,11 @@ FIELDS: dict[str, codec.Field] = {
     "washout_": codec.INTEGER,
     "state_": codec.Numbers(None),
     "residual_": codec.Numbers(None),
-    "loss_": Unset(codec.NUMBER),
-    "score_": Unset(codec.NUMBER),
+    "chosen_": CHOICE,
     "projections_": Unset(codec.SAVED),
     "_flat": codec.FLAG,
     "_names": codec.Maybe(codec.Several(codec.TEXT)),
-    "_sees": codec.FLAG,
+    "_first": codec.INTEGER,
     "_x_scale": _SCALE,
     "_y_scale": _SCALE,
     "_sums": codec.Object(

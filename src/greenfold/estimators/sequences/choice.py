@@ -1,7 +1,9 @@
-"""What is chosen on held-out blocks: the penalty of the readout, and a network's setting.
+"""What a fit chooses on samples that it has not seen.
 
-Blocks of the sequences are held out in turn. Readouts are fitted to all other steps, and
-each estimator judges them on the block in its own way.
+Candidates are drawn and solved input weights, with penalties of the readout and numbers of
+last inputs that it sees, and a readout of the inputs alone. Each is fitted without the last
+fifth of the steps, and judged there. Each estimator judges in its own way: one step, or
+closed loops.
 """
 
 from __future__ import annotations
@@ -13,26 +15,29 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..._base import codec
 from ...dynamics.driven import DrivenNetwork
 from ...math.ridge import RidgeSums
 
-#: Penalties to try, in the squared unit of the states.
+#: Penalties to try for drawn weights, in the squared unit of the states.
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
-#: Number of blocks of a series that are held out in turn.
-_N_BLOCKS = 3
+#: Number of blocks of a series that are held out in turn to choose the penalty and the
+#: inputs of drawn weights, and share of the steps at the end that nothing is fitted to.
+_N_BLOCKS, _SHARE = 3, 0.2
+#: Largest squared error that counts, in squared deviations: a diverged loop has this one.
+WORST = 100.0
+#: Weight of a step at which no candidate has skill.
+_NO_SKILL = 0.05
+#: Number of standard errors by which a less simple candidate must be better. Loops that
+#: start close together are alike, so a standard error is too small.
+_ERRORS = 2.0
 
 
-class Setting(NamedTuple):
-    """How the network and its input weights are drawn."""
+class Block(NamedTuple):
+    """Consecutive steps of one sequence."""
 
-    spectral_radius: float
-    input_scale: float
-    leak: float
-    bias_scale: float
-
-
-#: Values that a search combines, in the order of a `Setting`.
-_GRID = ((0.4, 0.9, 1.2), (0.1, 0.3, 1.0), (0.3, 0.6, 1.0), (0.3, 1.0))
+    sequence: int
+    steps: slice
 
 
 class Pairs(NamedTuple):
@@ -56,12 +61,13 @@ class Pairs(NamedTuple):
         """The longest input sequence."""
         return max(self.inputs, key=len)
 
-
-class Block(NamedTuple):
-    """Consecutive steps of one sequence."""
-
-    sequence: int
-    steps: slice
+    def before(self, blocks: list[Block]) -> Pairs:
+        """Return what comes before blocks at the end of all sequences."""
+        first = blocks[0]
+        cut = [slice(None)] * first.sequence + [slice(first.steps.start)]
+        return Pairs(
+            *([one[p] for one, p in zip(part, cut, strict=False)] for part in self)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,22 +76,37 @@ class DrivenPairs:
 
     network: DrivenNetwork
     pairs: Pairs
-    #: Features of the readout at every step, and the sums over the steps that count.
-    features: list[np.ndarray]
+    #: States after every step, and the sums over the steps that count.
+    states: list[np.ndarray]
     sums: RidgeSums
     #: Number of steps at the start of each sequence that do not count.
     skipped: int
-    #: Number of steps that the network remembers.
-    memory: int
 
-    def without(self, block: Block) -> RidgeSums:
-        """Return the sums without a held-out block."""
-        rows = self.features, self.pairs.targets, self.pairs.weights
-        return self.sums.without(*(one[block.sequence][block.steps] for one in rows))
+    @classmethod
+    def of(cls, network: DrivenNetwork, pairs: Pairs, skipped: int) -> DrivenPairs:
+        """Run all sequences through a network, from rest."""
+        states = [network.run(x, network.rest()) for x in pairs.inputs]
+        sums = RidgeSums.empty(network.n_states, pairs.targets[0].shape[1])
+        for rows, y, weights in zip(states, pairs.targets, pairs.weights, strict=True):
+            sums.add(rows[skipped:], y[skipped:], weights[skipped:])
+        return cls(network, pairs, states, sums, skipped)
+
+    def without(self, blocks: list[Block]) -> RidgeSums:
+        """Return the sums without held-out blocks."""
+        rows, sums = (self.states, self.pairs.targets, self.pairs.weights), self.sums
+        for index, steps in blocks:
+            sums = sums.without(*(one[index][steps] for one in rows))
+        return sums
+
+    def errors(self, block: Block, V: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+        """Return squared errors of one step on a block, (n_readouts, n_steps)."""
+        index, steps = block
+        made = self.states[index][steps] @ V + intercepts[:, None]
+        return ((made - self.pairs.targets[index][steps]) ** 2).mean(2)
 
 
-#: Returns a score for each of the readouts V (n_readouts, n_features, n_targets) with
-#: intercepts (n_readouts, n_targets) on a held-out block; larger is better.
+#: Returns squared errors (n_readouts, n_starts, n_steps) of readouts V (n_readouts,
+#: n_states, n_targets) with intercepts (n_readouts, n_targets) on a held-out block.
 Judge: TypeAlias = Callable[[DrivenPairs, Block, np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -107,22 +128,163 @@ def blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:
     return found
 
 
-def choose_ridge(run: DrivenPairs, judge: Judge) -> tuple[float, float]:
-    """Return the best score on held-out blocks, and its penalty."""
-    scores = np.zeros(len(RIDGES))
-    for block in blocks(run.pairs.weights, run.skipped):
-        scores += judge(run, block, *run.without(block).solve(RIDGES))
-    # Among equal scores, take the largest penalty.
-    best = len(scores) - 1 - int(np.argmax(scores[::-1]))
-    return float(scores[best]), float(RIDGES[best])
+def last_blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:
+    """Return the last fifth of the steps that count, by weight, in their order."""
+    known = [np.concatenate([np.zeros(min(skipped, len(w))), w[skipped:]]) for w in weights]
+    left, found = _SHARE * sum(one.sum() for one in known), list[Block]()
+    for index in range(len(known) - 1, -1, -1):
+        later = known[index][::-1].cumsum()  # weight from each step on
+        n = int(np.searchsorted(later, left * (1 - 1e-9))) + 1
+        if left > 0 and later[-1] > 0:
+            start = max(len(later) - n, int(np.argmax(known[index] > 0)))
+            found.append(Block(index, slice(start, len(later))))
+            left -= later[-1]
+    return found[::-1]
 
 
-def settings(start: Setting, fixed: tuple[str, ...], n: int, seed: int) -> list[Setting]:
-    """Return ``n`` settings to compare: ``start``, then others in random order.
+def cost(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the mean over steps of the log of the root mean square over starts.
 
-    ``fixed`` names the values that stay as in ``start``.
+    ``errors`` (…, n_starts, n_steps) are squared. The logarithm weighs all steps ahead
+    alike, although errors of chaos grow by orders of magnitude.
     """
-    every = list(itertools.product(*_GRID))
-    order = np.random.default_rng([seed, 1]).permutation(len(every))
-    kept = {name: getattr(start, name) for name in fixed}
-    return [start, *(Setting(*every[i])._replace(**kept) for i in order)][:n]
+    logs = 0.5 * np.log(np.maximum(errors.mean(-2), 1e-300))
+    return logs @ weights / weights.sum()
+
+
+def scatter(one: np.ndarray, other: np.ndarray, weights: np.ndarray) -> float:
+    """Return the standard error of a difference of costs, by a jackknife of starts."""
+    n = len(one)
+    if n < 2:
+        return np.inf
+    found = []
+    for errors in (one, other):
+        left = (errors.sum(0) - errors) / (n - 1)  # (n_starts, n_steps)
+        found.append(cost(np.maximum(left, 0.0)[:, None], weights))
+    apart = found[0] - found[1]
+    return float(np.sqrt((n - 1) * apart.var()))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A network with a penalty, and its errors on the unseen steps.
+
+    Attributes
+    ----------
+    kind : str
+    network : DrivenNetwork
+        Its state holds the inputs that the readout sees.
+    first : int
+        Index of the first entry of the state that the readout reads.
+    ridge : float
+    errors : ndarray (n_starts, n_steps)
+        Squared errors.
+    """
+
+    kind: str
+    network: DrivenNetwork
+    first: int
+    ridge: float
+    errors: np.ndarray
+
+
+def joined(errors: list[np.ndarray]) -> np.ndarray:
+    """Join errors (…, n_starts, n_steps) of several blocks, as far as all of them reach."""
+    length = min(one.shape[-1] for one in errors)
+    return np.concatenate([one[..., :length] for one in errors], axis=-2)
+
+
+def size(errors: np.ndarray) -> float:
+    """Return the root mean of squared errors."""
+    return float(np.sqrt(errors.mean()))
+
+
+def step_weights(found: list[Candidate]) -> np.ndarray:
+    """Return weights of the steps (n_steps,): the skill of the best, and a little more.
+
+    Where no candidate has skill, as late in a loop of a chaotic system, a difference of
+    errors says little; but a loop must not diverge there.
+    """
+    best = np.min([one.errors.mean(0) for one in found], axis=0)
+    return np.maximum(1 - best, _NO_SKILL)
+
+
+def stand_for_kinds(found: list[Candidate]) -> list[Candidate]:
+    """Return the candidate with the smallest cost of each kind, in their order."""
+    weights, kinds = step_weights(found), dict.fromkeys(one.kind for one in found)
+    costs = [float(cost(one.errors, weights)) for one in found]
+    every = list(zip(costs, found, strict=True))
+    return [
+        min((pair for pair in every if pair[1].kind == kind), key=lambda pair: pair[0])[1]
+        for kind in kinds
+    ]
+
+
+def choose(found: list[Candidate]) -> Candidate:
+    """Return the simplest candidate whose cost cannot be told from the best.
+
+    Of each kind, the one with the smallest cost stands for all. The kinds of the first
+    candidates are the simplest.
+    """
+    weights, stand = step_weights(found), stand_for_kinds(found)
+    costs = [float(cost(one.errors, weights)) for one in stand]
+    best = stand[int(np.argmin(costs))]
+    for one, own in zip(stand, costs, strict=True):
+        if own - min(costs) <= _ERRORS * scatter(one.errors, best.errors, weights):
+            return one
+    return best
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a fit chose, and the errors on the last fifth of the steps, unseen until then.
+
+    Errors are root mean squares in deviations: of one step for a regressor, and over all
+    steps of closed loops for a forecaster.
+
+    Attributes
+    ----------
+    weights : str
+        "solved", "drawn" or "given" input weights, or "none" if the readout sees the last
+        inputs alone: ridge regression on delays.
+    ridge : float
+        Penalty of the readout.
+    spectral_radius : float or None
+        Spectral radius of the recurrent weights; None for a network of your own.
+    see_input : int
+        Number of last inputs that the readout sees.
+    error : float
+    others : dict of float
+        Errors of what else was tried, and of simple predictions.
+    n_unseen, n_steps : int
+        Number of unseen samples, and of steps per forecast; 1 for a regressor.
+    """
+
+    weights: str
+    ridge: float
+    spectral_radius: float | None
+    see_input: int
+    error: float
+    others: dict[str, float]
+    n_unseen: int
+    n_steps: int
+
+    def __str__(self) -> str:
+        parts = [f"{self.weights} input weights"]
+        if self.weights == "none":
+            parts = ["ridge on delays, without the network"]
+        elif self.spectral_radius is not None:
+            parts.append(f"spectral radius {self.spectral_radius:.3g}")
+        parts.append(f"penalty {self.ridge:.1g}")
+        if self.see_input:
+            few = self.see_input == 1
+            parts.append("last input seen" if few else f"last {self.see_input} inputs seen")
+        what = f"{', '.join(parts)}: error {self.error:.3g}"
+        beside = ", ".join(f"{name} {one:.3g}" for name, one in self.others.items())
+        far = "" if self.n_steps == 1 else f", {self.n_steps} steps ahead"
+        return f"{what} on {self.n_unseen} unseen samples{far} ({beside})"
+
+    __repr__ = __str__
+
+
+CHOICE = codec.Object(Choice, others=codec.BY_NAME)

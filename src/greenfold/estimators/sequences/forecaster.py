@@ -19,7 +19,7 @@ from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences
 from ..base import describe_fitted
 from .attractor import ATTRACTOR, SHORTEST, Attractor
-from .backtest import DRAWN, OWN, VALID, Backtest, simple_forecasts
+from .backtest import DRAWN, LAST, OWN, Backtest, simple_forecasts
 from .bands import HELD_OUT, HeldOutLoops, half_widths
 from .base import (
     FIELDS,
@@ -31,11 +31,11 @@ from .base import (
     has_one_axis,
     is_several,
 )
-from .choice import Block, DrivenPairs, Pairs
+from .choice import WORST, Block, DrivenPairs, Pairs
 from .frames import Frame, is_pandas
 
-#: Number of closed loops to start on a held-out block.
-_N_STARTS = 16
+#: Number of closed loops to start on a held-out block, and their largest length.
+_N_STARTS, _LONGEST = 16, 300
 #: A closed loop has diverged beyond this many times the largest deviation in training.
 _DIVERGED = 10.0
 #: Longest forecast that `score` makes by default, and fewest samples of a backtest.
@@ -49,7 +49,10 @@ class DivergenceWarning(UserWarning):
 class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     """A closed-loop forecaster of series, with solved input weights.
 
-    A network learns to predict the next sample, then runs on its own predictions.
+    A network learns to predict the next sample, then runs on its own predictions. A fit
+    chooses as that of `SequenceRegressor` does, but by closed loops: of drawn weights, of
+    points on the way of two solves, with the spectral radius free and held, and of ridge
+    regression on delays. ``chosen_`` says what it kept.
 
     Series have shape (n_samples, n_channels), or (n_samples,) for one channel. The
     estimator centres and scales them internally. After a DataFrame or Series of pandas,
@@ -60,16 +63,13 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     ----------
     n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
         As in `SequenceRegressor`, but the leak is 0.5 by default.
-    ridge : float or "auto"
-        "auto" chooses the penalty whose closed loops on held-out blocks stay valid longest.
-    washout, see_input, max_iter, search, random_state, verbose
-        As in `SequenceRegressor`; the search compares closed loops.
+    ridge, washout, see_input, max_iter, random_state, verbose
+        As in `SequenceRegressor`.
 
     Attributes
     ----------
-    driven_, input_weights_, readout_, intercept_, ridge_, score_, washout_, state_, loss_
-        As in `SequenceRegressor`. So are ``residual_``, ``search_results_`` and
-        ``projections_``.
+    chosen_, driven_, input_weights_, readout_, intercept_, ridge_, washout_, state_
+        As in `SequenceRegressor`. So are ``residual_`` and ``projections_``.
 
     Examples
     --------
@@ -122,8 +122,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             self._largest = max(float(np.abs(one).max()) for one in pairs.targets)
             latest = self._fit(pairs)
             self._last, self._frame = pairs.targets[latest][-1].copy(), frames[latest]
-            run = self._drive(self.driven_, pairs)
-            self._held_out = HeldOutLoops.of(run, self.ridge_)
+            run = self._drive(pairs)
+            self._held_out = HeldOutLoops.of(run, self.ridge_, self._first)
             self._attractor = Attractor.of(pairs.targets)
         return self
 
@@ -244,7 +244,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         Parameters
         ----------
         n : int
-            At most the number of neurons.
+            At most the number of neurons, plus one per channel of the inputs seen.
         context : array_like, optional
             Samples before the loop; see ``forecast``.
         n_steps : int
@@ -258,21 +258,21 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         """
         check_is_fitted(self)
         n, n_steps = check.count(n, "n"), check.count(n_steps, "n_steps")
-        n_neurons = self.driven_.n_neurons
-        check.must(n <= n_neurons, "n", f"be at most {n_neurons}, one per neuron", n)
+        n_states = self.driven_.n_states
+        check.must(n <= n_states, "n", f"be at most {n_states}, one per state", n)
         dt = check.positive(dt, "dt")
         known = len(self._x_scale.mean) - self.n_channels_in_
         what = "needs a closed loop without known inputs, but fit had `exog`"
         check.require(not known, f"`lyapunov_exponents` {what}.")
         state, x, _ = self._begin(1, context, None)
-        random = np.random.default_rng(0).standard_normal((n_neurons + len(x), n))
+        random = np.random.default_rng(0).standard_normal((n_states + len(x), n))
         tangents = np.linalg.qr(random)[0].T
         sums, limit, before = np.zeros(n), _DIVERGED * self._largest, n_steps // 10
         for index in range(-before, n_steps):
-            d, dx = np.split(tangents, [n_neurons], axis=1)
+            d, dx = np.split(tangents, [n_states], axis=1)
             state, d = self.driven_.advance_tangents(state, x, d, dx)
-            dx = self._features(d, dx) @ self.readout_
-            x = self._read(state, x)
+            dx = d[:, self._first :] @ self.readout_
+            x = self._read(state)
             if not np.abs(x).max() <= limit:
                 what = (
                     f"the closed loop diverged at step {index + before + 1}, so it has no "
@@ -466,8 +466,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         ``z`` and ``extra`` are in units of their deviation.
         """
         x = np.hstack([z[:-1], extra[1:]])
-        rest = np.zeros((1, self.driven_.n_neurons))
-        states = np.vstack([rest, self.driven_.run(x[: origins.max() - 1], rest[0])])
+        rest = self.driven_.rest()
+        states = np.vstack([rest, self.driven_.run(x[: origins.max() - 1], rest)])
         rows = np.minimum(origins - 1 + np.arange(n_steps)[:, None], len(x) - 1)
         return self._run(states[origins - 1], x[rows])
 
@@ -482,7 +482,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         check.must(len(seen) >= least, "context", wanted, len(seen))
         (extra,) = self._checked_exog(exog, [len(seen) + n_steps])
         before = np.hstack([seen[:-1], extra[1 : len(seen)]])
-        rest = np.zeros(self.driven_.n_neurons)
+        rest = self.driven_.rest()
         state = self.driven_.run(before, rest)[-1] if len(before) else rest
         return state, seen[-1], extra[len(seen) :]
 
@@ -521,7 +521,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     ) -> np.ndarray:
         """Run closed loops and return predictions (n_steps, n_loops, n_channels).
 
-        ``states`` (n_loops, n_neurons) come before the inputs (n_steps, n_loops, n_inputs).
+        ``states`` (n_loops, n_states) come before the inputs (n_steps, n_loops, n_inputs).
         Of the inputs, the first row counts, and the known inputs of the other rows. After a
         loop has diverged, its predictions are NaN.
         """
@@ -551,36 +551,52 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the states after the inputs x, and the predictions from there."""
         states = self.driven_.advance(states, x)
-        return states, self._features(states, x) @ readout[0] + readout[1]
+        return states, states[:, self._first :] @ readout[0] + readout[1]
 
     def _judge(
         self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
-        """Return a score per readout: how long its closed loops follow a held-out block."""
-        index, part = block
+        """Return squared errors of closed loops that start on a held-out block.
+
+        They are means over the channels, (n_readouts, n_starts, n_steps). A loop that has
+        diverged stays at the largest error.
+        """
+        index, _ = block
         driven, x, y = run.network, run.pairs.inputs[index], run.pairs.targets[index]
-        last = part.stop - max((part.stop - part.start) // 2, 1)
-        begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
-        n_steps, n_ridges, n_channels = part.stop - last, len(V), y.shape[1]
-        states = run.features[index][None, begins, : driven.n_neurons]
-        states = np.repeat(states, n_ridges, axis=0)
-        now = np.repeat(x[None, begins], n_ridges, axis=0)
-        score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
+        begins, n_steps = _starts(block)
+        n_readouts, n_channels = len(V), y.shape[1]
+        states = np.repeat(run.states[index][None, begins], n_readouts, axis=0)
+        found = np.full((n_readouts, len(begins), n_steps), WORST)
+        lost = np.zeros((n_readouts, len(begins)), dtype=bool)
         for step in range(n_steps):
-            # A diverged loop no longer adds to the score, but must not overflow.
-            made = np.clip(self._features(states, now) @ V + intercepts[:, None], -1e6, 1e6)
-            error = np.sqrt(((made - y[begins + step]) ** 2).mean(2)) / VALID
-            valid &= error <= 1
-            score += (valid * (1 - error**2)).sum(1)
-            if not valid.any() or step + 1 == n_steps:
+            made = np.clip(states @ V + intercepts[:, None], -1e6, 1e6)
+            error = ((made - y[begins + step]) ** 2).mean(2)
+            lost |= error > WORST
+            found[:, :, step] = np.where(lost, WORST, error)
+            if lost.all() or step + 1 == n_steps:
                 break
             extra = x[begins + step + 1, n_channels:]
-            extra = np.broadcast_to(extra, (n_ridges, *extra.shape))
+            extra = np.broadcast_to(extra, (n_readouts, *extra.shape))
             now = np.concatenate([made, extra], axis=2)
-            lanes = n_ridges * len(begins)
+            lanes = n_readouts * len(begins)
             flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
             states = flat.reshape(states.shape)
-        return score
+        return found
+
+    def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
+        """Return squared errors of the last value on a held-out block."""
+        x, y = pairs.inputs[block.sequence], pairs.targets[block.sequence]
+        begins, n_steps = _starts(block)
+        truth = y[begins[:, None] + np.arange(n_steps)]
+        last = x[begins, None, : y.shape[1]]
+        return {LAST: np.minimum(((last - truth) ** 2).mean(2), WORST)[None]}
+
+
+def _starts(block: Block) -> tuple[np.ndarray, int]:
+    """Return where closed loops start on a block, and their length."""
+    start, stop = block.steps.start, block.steps.stop
+    length = min(max((stop - start) // 2, 1), _LONGEST)
+    return np.unique(np.linspace(start, stop - length, _N_STARTS).astype(int)), length
 
 
 def _frames(series: ArrayLike) -> list[Frame | None]:
@@ -599,7 +615,7 @@ def _spread_out(first: int, last: int, n: int) -> np.ndarray:
 def _check_whole(made: ReservoirForecaster) -> None:
     """Refuse inconsistent parts of a file."""
     check_whole(made)
-    shape = made.driven_.n_neurons, len(made._x_scale.mean), made.readout_.shape
+    shape = made.driven_.n_states, len(made._x_scale.mean), made.readout_.shape
     n = made.n_channels_in_
     if not (
         made._held_out.fits(*shape) and made._last.shape == made.intercept_.shape == (n,)

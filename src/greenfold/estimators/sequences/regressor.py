@@ -28,76 +28,79 @@ from .base import (
 from .choice import Block, DrivenPairs, Pairs
 from .frames import Frame
 
+#: Number of parts of a held-out block, for the scatter of errors.
+_N_PARTS = 16
+
 
 class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regressor"):
     """A regressor that maps one sequence to another, with solved input weights.
 
     The input sequence drives a network, and ridge regression reads its states at every
     step. Input weights are usually drawn at random. Here, quasi-Newton steps through the
-    network itself find the input weights and bias with the smallest error for the best
-    readout. For a linear network, the optimum comes with a certificate (``projections_``).
+    network itself lower the error on blocks that the readout has not seen, with respect to
+    input weights, bias, penalty and spectral radius. The last fifth of the steps is seen by
+    none of this. There, points on the way are compared with drawn weights and with ridge
+    regression on the last inputs. The simplest that is as good as the best is kept, and its
+    readout is fitted to all steps; ``chosen_`` says which. For a linear network, the
+    optimum comes with a certificate (``projections_``).
 
     Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list is
     fitted as several sequences, each starting at rest. The estimator centres and scales
     sequences internally. Predictions for a DataFrame or Series of pandas keep its index.
 
-    Targets may hold NaN: such a step is neither fitted nor scored, but its input drives the
-    network. Inputs may not.
-
     Parameters
     ----------
     n_neurons : int
     input_weights : {"solved", "random"} or array_like (n_neurons, n_channels)
-        "solved" finds the weights with the smallest error. "random" draws them, as is usual
+        "solved" chooses between solved and drawn weights. "random" draws them, as is usual
         practice, for comparison. An array may have one more column, the bias.
     spectral_radius, leak : float
         Parameters of the drawn echo state network, which has ten connections per neuron.
-        The leak is 1 by default.
+        The solve starts from this spectral radius, and may change it. The leak is 1 by
+        default.
     input_scale, bias_scale : float
-        Input weights and bias are drawn from −scale to scale. Solved weights have the norm
-        of the drawn weights.
+        Input weights are drawn from ±input_scale / √n_channels, so that the drive of a
+        neuron does not depend on the number of channels, and the bias from ±bias_scale.
+        Solved weights have the norm of the drawn weights.
     reservoir : Reservoir or EchoStateNetwork, optional
         Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then ignored.
     dt : float
         Time between samples in the unit of ``reservoir.tau``, for networks in continuous
         time.
     ridge : float or "auto"
-        Penalty on the readout, in the squared unit of the states; "auto" chooses it on
-        held-out blocks of the sequence.
+        Penalty on the readout, in the squared unit of the states; "auto" chooses it.
     washout : int or "auto"
         Number of samples at the start of each sequence that are not fitted. "auto" measures
         how long the network remembers its start.
-    see_input : bool
-        Let the readout see the input as well as the states.
+    see_input : bool, int or "auto"
+        Number of last inputs that the readout sees as well as the states. "auto" compares
+        none, a few and a season (`season_length` of the inputs), and also a readout of the
+        last inputs alone.
     max_iter : int
-        Maximum number of evaluations to solve for the input weights.
-    search : int
-        Number of settings of spectral radius, input scale, leak and bias scale to try
-        first, on held-out blocks with drawn input weights. 0 uses the given settings.
+        Maximum number of evaluations of each of two paths, one with a free spectral radius.
     random_state : int, RandomState or None
     verbose : bool, default False
         Show the progress of a fit, with its current error, if stderr is a terminal.
 
     Attributes
     ----------
+    chosen_ : Choice
+        What was chosen, and errors on the last fifth of the steps. Prints as one line.
     driven_ : DrivenNetwork
         The network with its input weights.
     input_weights_ : ndarray (n_neurons, n_channels + 1)
         For inputs in units of their deviation; the last column is the bias.
     readout_, intercept_ : ndarray (n_features, n_targets) and (n_targets,)
-        Both for targets in units of their deviation.
-    ridge_, score_, washout_
-        The penalty, its score on held-out blocks if "auto" chose it, and the washout.
-    state_ : ndarray (n_neurons,)
-        The state at the end of the last sequence learnt.
-    loss_ : float
-        Squared error plus penalty after solving the input weights.
+        Both for targets in units of their deviation. The features are the states, then the
+        channels of the last inputs that the readout sees, the latest first.
+    ridge_, washout_
+        The penalty and the washout.
+    state_ : ndarray (n_states,)
+        The state at the end of the last sequence learnt: the neurons, then the last inputs.
     residual_ : ndarray (n_targets,)
         Root mean squared error in training, in units of the deviation.
-    search_results_ : dict
-        Settings that the search tried, and their scores.
     projections_ : RegressionProjections
-        The solution with its bound, for a linear network.
+        The solution with its bound, if the network is linear and its weights were solved.
 
     Examples
     --------
@@ -127,10 +130,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         ----------
         x, y : array_like, or lists of array_like
         sample_weight : array_like (n_samples,), or list of array_like, optional
-            Weight ≥ 0 of the squared error at each step, in the solve, in the choice of
-            the penalty and in the readout. A weight of 0 acts like NaN in ``y``. A weight
-            of 2 on all of a sequence acts like passing it twice, but "auto" for the penalty
-            then holds out other blocks.
+            Weight ≥ 0 of the squared error at each step, in the solve, in what is
+            chosen and in the readout. A weight of 0 acts like NaN in ``y``. A weight of 2
+            on all of a sequence acts like passing it twice, but other blocks are held out.
         """
         self._check_parameters()
         inputs = check_sequences(x, "x")
@@ -161,11 +163,15 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
     def _judge(
         self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
-        """Return the negative squared error of each readout on a held-out block."""
+        """Return mean squared errors in parts of a held-out block, (n_readouts, n, 1)."""
+        weights = run.pairs.weights[block.sequence][block.steps]
+        return _in_parts(run.errors(block, V, intercepts), weights)
+
+    def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
+        """Return the mean squared targets, the errors of their mean, in parts."""
         index, steps = block
-        made = np.einsum("tf,rfm->rtm", run.features[index][steps], V) + intercepts[:, None]
-        squares = ((made - run.pairs.targets[index][steps]) ** 2).sum(2)
-        return -squares @ run.pairs.weights[index][steps]
+        y, weights = pairs.targets[index][steps], pairs.weights[index][steps]
+        return {"mean": _in_parts((y**2).mean(1)[None], weights)}
 
     def _checked_pairs(
         self, x: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -231,10 +237,10 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         Parameters
         ----------
         x : array_like or list of array_like
-        state : array_like (n_neurons,), optional
+        state : array_like (n_states,), optional
             Start from this state, if ``x`` is one sequence. The default is rest.
         return_state : bool
-            Also return the final state (n_neurons,), to continue from it.
+            Also return the final state (n_states,), to continue from it.
         mark_washout : bool
             Return NaN instead of predictions for the first ``washout_`` steps of each
             sequence.
@@ -245,7 +251,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         if several:
             alone = state is None and not return_state
             check.must(alone, "x", "be one sequence to start from a state", "a list")
-        start = np.zeros(self.driven_.n_neurons)
+        start = self.driven_.rest()
         if state is not None:
             check.without_effect(mark_washout, "mark_washout", "after a `state`")
             shape, start = start.shape, check.host_array(state, "state", ndim=(1,))
@@ -293,6 +299,14 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         wanted = f"hold at least two targets after the washout of {self.washout_} samples"
         check.must(some.sum() > 1, "y", wanted, int(some.sum()))
         return r_squared(truth[some], predicted[some], weights[some])
+
+
+def _in_parts(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return weighted means of errors (n, n_steps) in contiguous parts, (n, n_parts, 1)."""
+    known = np.flatnonzero(weights)
+    parts = np.array_split(known, min(_N_PARTS, len(known)))
+    means = [errors[:, one] @ weights[one] / weights[one].sum() for one in parts]
+    return np.stack(means, axis=1)[:, :, None]
 
 
 describe_fitted(SequenceRegressor, check_whole, **FIELDS, n_features_in_=codec.COUNT)
