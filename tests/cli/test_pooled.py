@@ -60,7 +60,7 @@ def test_missing_values_are_kept_for_the_pooled_classifier(unaligned, small_bank
 
 
 @pytest.mark.parametrize(
-    "option", [("--eta", 3), ("--order", 1), ("--report", "page.html")]
+    "option", [("--eta", 3), ("--order", 1), ("--projection", "random")]
 )
 def test_options_of_the_other_classifier_are_refused(unaligned, option):
     found = invoke("fit", unaligned, "--classifier", "pooled", *option, code=2)

@@ -6,6 +6,7 @@ from .masks import MarginInterval, MaskStudy, margin_interval, mask_bound, study
 from .memory import MemoryCapacity, memory_capacity
 from .networks import ReservoirPath, optimize_reservoir
 from .parts import MarginParts, margin_parts, with_equal_covariances
+from .stretches import StretchScores, scores_by_stretch
 
 __all__ = [
     "EtaChoice",
@@ -15,6 +16,7 @@ __all__ = [
     "MaskStudy",
     "MemoryCapacity",
     "ReservoirPath",
+    "StretchScores",
     "TauChoice",
     "choose_eta",
     "choose_tau",
@@ -25,6 +27,7 @@ __all__ = [
     "mask_bound",
     "memory_capacity",
     "optimize_reservoir",
+    "scores_by_stretch",
     "study_mask",
     "with_equal_covariances",
 ]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..estimators.pooled.estimators import PooledReservoirClassifier
 
 #: Parameters of the command that the pooled classifier does not have.
-_OF_MARGIN = {"report", "projection", "certify"} | {
+_OF_MARGIN = {"projection", "certify"} | {
     one.name for one in fields(Classifier) if one.name not in ("jobs", "device")
 }
 #: For a larger gap to the bound, the output says how to close it.
@@ -75,7 +75,8 @@ def fit(
     load = partial(load_task, data, files, holdout=holdout, device=network.device)
     load = partial(load, leave=True)
     if pooled:
-        return _fit_pooled(load(seed=seed, keep_missing=True), model, seed, network.jobs)
+        task = load(seed=seed, keep_missing=True)
+        return _fit_pooled(task, model, report, seed, network.jobs)
     from ..apps.report import comparison
 
     weight = weight_of(network.order)
@@ -241,7 +242,9 @@ def mean_and_range(shares: "np.ndarray") -> str:
     return f"{shares.mean():.2%} on average ({lowest} to {highest}, {len(shares)} draws)"
 
 
-def _fit_pooled(task: "Split", model: Path | None, seed: int, jobs: int | None) -> Answer:
+def _fit_pooled(
+    task: "Split", model: Path | None, report: Path | None, seed: int, jobs: int | None
+) -> Answer:
     import numpy as np
 
     from ..math.decisions import expected_calibration_error
@@ -255,13 +258,20 @@ def _fit_pooled(task: "Split", model: Path | None, seed: int, jobs: int | None) 
         judged, error = task.X_test is not None, None
         if judged and known.any():
             error = expected_calibration_error(fitted.predict_proba(X)[known], codes)
+        measured = {"accuracy": accuracy if judged else None, "calibration_error": error}
+        if report:
+            from ..apps.report import write_pooled_page
+
+            step("writing the report", 1.0)
+            found = "–" if error is None else f"{error:.2%}"
+            told = [("data", _data(task, fitted)), ("calibration error", found)]
+            write_pooled_page(report, task, fitted, facts=told, command=invocation.line())
         if model:
             step("fitting the model to all series", 2.0)
             fitted = fitted.fit(*task.whole) if task.whole else fitted
             fitted.save(model)
         step("writing the model", 0.2)
-    measured = {"accuracy": accuracy if judged else None, "calibration_error": error}
-    files = {"seconds": round(seconds, 3), "model": model, "report": None}
+    files = {"seconds": round(seconds, 3), "model": model, "report": report}
     facts = {
         "data": _data(task, fitted),
         "classifier": f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
@@ -271,6 +281,7 @@ def _fit_pooled(task: "Split", model: Path | None, seed: int, jobs: int | None) 
         "calibration error": show.number(error, ".2%") if judged else None,
         "time": f"{seconds:.1f} s",
         "model": model,
+        "report": report,
     }
     record = _record(task, fitted, "pooled") | measured | files
     return Answer(record, lambda: show.facts(facts, [] if judged else [_UNJUDGED]))

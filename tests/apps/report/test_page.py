@@ -347,3 +347,25 @@ def test_a_readout_that_comes_too_late_is_pointed_out():
         said.append(figures.margin_over_time(task, rows).caption)
     assert "linear network is better read earlier" in said[0]
     assert "read earlier" not in said[1]
+
+
+def test_a_planted_pattern_stands_out_on_the_page_of_a_pooled_classifier(tmp_path):
+    """And its kernel is drawn over the class means of the other classifier."""
+    from greenfold import PooledReservoirClassifier
+    from greenfold.apps.report import write_pooled_page
+
+    rng = np.random.default_rng(0)
+    X, y = 0.3 * rng.standard_normal((60, 40)), np.arange(60) % 2
+    X[:, 16:24] += 2 * y[:, None] * np.sin(np.arange(8) * np.pi / 8)
+    small: Any = {"n_scales": 2, "n_oscillators": 4, "n_readouts": 16, "engine": "array"}
+    fitted = PooledReservoirClassifier(**small, random_state=0).fit(X[:40], y[:40])
+    uneven = [one[None, i:] for i, one in enumerate(X[40:])]
+    equal = Split(HOSTILE[0], X[:40], y[:40], X[40:], y[40:])
+    for task in equal, Split("unequal", [*X[:40]], y[:40], uneven, y[40:]):
+        path = write_pooled_page(tmp_path / "p.html", task, fitted, facts=[("a", "b")])
+        text = path.read_text("utf-8")
+        assert "<script>" not in text
+        assert ("What moves the score" in text) == (task.name != "unequal")
+        assert "of the largest class" in text
+    rows = compare(equal, [("solved", 0)], parameters={"n_neurons": 6, "eta": 2.0})
+    assert "kernel of 1, right axis" in render(equal, rows)

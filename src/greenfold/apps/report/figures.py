@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from ... import ReservoirClassifier, optimize
 from ...analysis import curves as margin_curves
 from ...analysis.masks import MaskStudy
+from ...analysis.stretches import StretchScores
 from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
 from ...math.margins import state_moments
@@ -35,6 +36,8 @@ _NAMES = ("solved", "random", "a", "b", "c", "d", "e", "ink", "grid", "bound")
 CODES = {name: f"#0a0c{i:02x}" for i, name in enumerate(_NAMES)}
 SOLVED, RANDOM, TEXT, LIMIT = "solved", "random", "ink", "bound"
 INK, GRID = CODES["ink"], CODES["grid"]
+#: Opacity of a band.
+_PALE = 0.25
 #: Lines also differ by dash.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 DASHED, DOTTED = 1, 2
@@ -46,7 +49,7 @@ _NUMBERS = 2**25  # numbers held at once for trajectories of a non-linear networ
 _INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
 _LOOK: dict[Any, Any] = BASE | dict.fromkeys(_INKED, INK) | {"grid.color": GRID}
 _LOOK |= dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none")
-_TIME, _KAPPA = "time t (unit of the duration)", "soft margin κ (unit of the states)"
+_TIME, _KAPPA = "time t", "soft margin κ (unit of the states)"
 _ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
 
 
@@ -56,11 +59,12 @@ def line_style(hue: str, dash: int = 0) -> dict[str, Any]:
 
 
 class Key(NamedTuple):
-    """One entry of a legend: text, hue, and SVG dash pattern or "fill"."""
+    """One entry of a legend: text, hue, and SVG dash pattern, "fill", "dot" or "ring"."""
 
     label: str
     hue: str
     dash: str = "none"
+    opacity: float = 1.0
 
 
 @dataclass
@@ -70,6 +74,7 @@ class Picture:
     figure: Figure
     all_axes: list[Any]
     title: str
+    name: str = ""
     svg: str = ""
     caption: str = ""
     keys: list[Key] = field(default_factory=list)
@@ -95,22 +100,33 @@ class Picture:
         look = line_style(hue, dash)
         self.axes.plot(x, y, lw=lw, alpha=alpha, marker=marker, **look)
         if label:
-            self.add_key(label, hue, dash)
+            self.add_key(label, hue, dash, alpha or 1.0)
 
     def band(
         self, x: ArrayLike, low: ArrayLike, high: ArrayLike, hue: str, label: str = ""
     ) -> None:
         """Fill the area between two curves."""
-        self.axes.fill_between(x, low, high, color=CODES[hue], alpha=0.25, lw=0)
+        self.axes.fill_between(x, low, high, color=CODES[hue], alpha=_PALE, lw=0)
         if label:
-            self.keys.append(Key(label, hue, "fill"))
+            self.keys.append(Key(label, hue, "fill", _PALE))
 
-    def add_key(self, label: str, hue: str, dash: int = 0) -> None:
+    @contextmanager
+    def beside(self, y: str) -> Iterator[Any]:
+        """Yield axes with a scale of their own on the right, and draw the figure again."""
+        with mpl.rc_context({**_LOOK, "svg.hashsalt": self.name}):
+            twin = self.axes.twinx()
+            twin.grid(visible=False)
+            twin.margins(x=0)
+            twin.set_ylabel(y)
+            yield twin
+            self.svg = _to_svg(self.figure, self.name)
+
+    def add_key(self, label: str, hue: str, dash: int = 0, opacity: float = 1.0) -> None:
         """Add a line to the legend."""
         pattern = DASHES[dash % len(DASHES)]
         dashed = not isinstance(pattern, str)
         shown = " ".join(f"{1.6 * part:g}" for part in pattern[1]) if dashed else "none"
-        self.keys.append(Key(label, hue, shown))
+        self.keys.append(Key(label, hue, shown, opacity))
 
 
 @contextmanager
@@ -126,7 +142,7 @@ def drawing(
             one.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes[-1].set_xlabel(x)
         axes[n_rows // 2].set_ylabel(y)
-        made = Picture(figure, axes, title)
+        made = Picture(figure, axes, title, name)
         yield made
         made.svg = _to_svg(figure, name)
 
@@ -186,18 +202,43 @@ def _steps(row: Row) -> np.ndarray:
 
 
 def class_means(task: Split, row: Row) -> list[Picture]:
-    """Draw mean and spread of every class over time, one figure per channel."""
+    """Draw mean and spread of every class over time, one figure per channel.
+
+    The linear kernel of the first comparison is drawn over them, on an axis of its own.
+    """
     series = read_aligned(row.classifier, task.X, fitting=False)
-    values, labels = series.values, row.classifier.classes_[:MAX_CLASSES]
+    values, labels = series.values, row.classifier.classes_
     if series.present is not None:
         values = np.where(series.present[:, None, :], values, np.nan)
-    times, found = _steps(row), []
+    first = _kernels(row)[:1]
+    found = means_over_time(values, task.y, labels, _steps(row), _TIME)
+    for channel, made in enumerate(found):
+        for label, kernel in first:
+            largest = 1.1 * float(np.abs(kernel.linear).max()) or 1.0
+            with made.beside("kernel a(t) (states per input)") as twin:
+                own = line_style(TEXT, DOTTED)
+                twin.plot(_steps(row), kernel.linear[channel], lw=1.2, **own)
+                twin.set_ylim(-largest, largest)
+                twin.set_xlim(made.axes.get_xlim())
+            made.add_key(f"kernel of {label}, right axis", TEXT, DOTTED)
+            made.caption += (
+                f" Where the kernel is positive, a larger input speaks for {label}; its "
+                "zero is in the middle of the right axis."
+            )
+    return found
+
+
+def means_over_time(
+    values: np.ndarray, y: ArrayLike, labels: np.ndarray, times: np.ndarray, x: str
+) -> list[Picture]:
+    """Draw mean and spread of series (n_cases, n_channels, n_steps), NaN where missing."""
+    found = []
     for channel in range(min(n_channels := values.shape[1], MAX_CHANNELS)):
         which = f", channel {channel + 1} of {n_channels}" if n_channels > 1 else ""
-        title, y = f"Class means and spread{which}", "x(t) (unit of the data)"
-        with drawing(f"means{channel}", title, _TIME, y) as made:
-            for i, label in enumerate(labels):
-                own = values[np.asarray(task.y) == label, channel]
+        title, unit = f"Class means and spread{which}", "x(t) (unit of the data)"
+        with drawing(f"means{channel}", title, x, unit) as made:
+            for i, label in enumerate(labels[:MAX_CLASSES]):
+                own = values[np.asarray(y) == label, channel]
                 begun = np.isfinite(own).sum(0)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     mean = np.nansum(own, axis=0) / begun
@@ -208,6 +249,24 @@ def class_means(task: Split, row: Row) -> list[Picture]:
         made.caption = "Lines: mean of the training series. Bands: one standard deviation."
         found.append(made)
     return found
+
+
+def moving_stretches(found: StretchScores) -> Picture:
+    """Draw how far the scores move without each stretch of time."""
+    with drawing(
+        "stretches", "What moves the score", "step", "change of the score"
+    ) as made:
+        own: Any = {"fill": True, "color": CODES[SOLVED], "alpha": 0.45}
+        made.axes.stairs(found.sizes, found.edges, **own)
+        made.axes.stairs(found.sizes, found.edges, **line_style(SOLVED))
+        made.axes.margins(x=0)
+        made.axes.set_ylim(bottom=0)
+    n = len(found.changes)
+    made.caption = (
+        f"Root mean square, over {n} series, of the change of the score when a straight "
+        "line replaces the series in this stretch of time."
+    )
+    return made
 
 
 def state_clouds(
@@ -341,7 +400,7 @@ _EARLIER = 1.1
 
 def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     """Draw κ of the fitted u over the readout time."""
-    x = "readout time t (unit of the duration)"
+    x = "readout time t"
     with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
         early = ""
         for row in rows:
@@ -435,7 +494,7 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
     for row, C in shown:
         end = row.classifier.duration
         title = f"Quadratic kernel, {_name(row)}"
-        name, x = f"quadratic{row.projection}", "time t′ (unit of the duration)"
+        name, x = f"quadratic{row.projection}", "time t′"
         with drawing(name, title, x, _TIME, 3.3) as made:
             made.axes.grid(False)
             image = made.axes.imshow(C, extent=(0, end, 0, end), **look)
@@ -451,7 +510,7 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
 def mode_loadings(rows: Sequence[Row]) -> Picture:
     """Draw the loading |w_α·u| of each mode of the network over its time constant."""
     constants = np.empty(0)
-    x = r"time constant $\tau_\alpha$ of the mode (unit of the duration)"
+    x = r"time constant $\tau_\alpha$ of the mode"
     title, y = "Mode loadings of the input projection", r"loading $|w_\alpha \cdot u|$"
     with drawing("modes", title, x, y) as made:
         ax = made.axes
@@ -476,8 +535,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
     made.caption += " Circles: linear; triangles: non-linear." if rows[-1].order else ""
     made.caption += _first_class(rows[0])
     for name, hue in dict.fromkeys((row.projection, _hue(row)) for row in rows):
-        label = f"{name} u ({'filled' if hue == SOLVED else 'open'})"
-        made.keys.append(Key(label, hue, "fill"))
+        made.keys.append(Key(f"{name} u", hue, "dot" if hue == SOLVED else "ring"))
     return made
 
 

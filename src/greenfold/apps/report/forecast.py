@@ -19,7 +19,7 @@ from .page import fill_page, write_page
 _SHOWN = 4
 #: Hue of each forecast, and largest error that its figure shows, in deviations.
 _HUES = {OWN: "solved", DRAWN: "random", DELAYS: "a", LAST: "b", SEASON: "c"}
-_MOST = 2.5
+_MOST, _VALUE = 2.5, "value (unit of the data)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
     past, ahead = np.split(times, [len(before)])
     x = "steps after the end of the series" if study.data.dt is None else "time"
     for channel, name in enumerate(names):
-        with look.drawing(f"ahead{channel}", f"Forecast: {name}", x) as made:
+        with look.drawing(f"ahead{channel}", f"Forecast: {name}", x, _VALUE) as made:
             made.line(past, before[:, channel], look.TEXT, label="series", lw=1.2)
             own = study.ahead[:, channel]
             made.line(ahead, own, look.SOLVED, label="forecast", lw=1.2)
@@ -135,7 +135,7 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
     yield made
     times = study.moments(steps + table.origins[0] - len(study.data.values))
     for channel, name in enumerate(names):
-        with look.drawing(f"held{channel}", f"Held out: {name}", x) as made:
+        with look.drawing(f"held{channel}", f"Held out: {name}", x, _VALUE) as made:
             own = table.truth[0, :, channel]
             made.line(times, own, look.TEXT, label="truth", lw=2.4, alpha=0.35)
             for dash, kind in enumerate((OWN, DRAWN, DELAYS)):

@@ -13,7 +13,9 @@ from ... import ReservoirClassifier
 from ..._base.checks import needs
 from ..._base.files import replacing
 from ...analysis.masks import MaskStudy
+from ...analysis.stretches import scores_by_stretch
 from ...devices.response import MeasuredResponse
+from ...estimators.pooled.estimators import PooledReservoirClassifier
 from ..runner import versions
 from ..style import css
 from .comparison import Row, Split, headline, parts_of
@@ -157,6 +159,65 @@ def render(
         remark=remark,
         command=command,
     )
+
+
+#: Number of series whose scores are computed without each stretch of time.
+_SCORED = 200
+
+
+def write_pooled_page(
+    path: str | Path,
+    task: Split,
+    fitted: PooledReservoirClassifier,
+    *,
+    facts: Sequence[tuple[str, object]] = (),
+    command: str = "",
+) -> Path:
+    """Write a page about a fitted pooled classifier, and return its absolute path.
+
+    The page shows the class means and, for series of equal length without missing values,
+    which stretch of time moves the score.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    task : Split
+        Training and test series.
+    fitted : PooledReservoirClassifier
+    facts : sequence of (str, object)
+        Names and values of the table.
+    command : str
+        The command that made the page.
+    """
+    with needs("A page", "report"):
+        from . import figures
+    (X, y, judged), labels = task.judged, fitted.classes_
+    pictures = []
+    whole = isinstance(task.X, np.ndarray) and isinstance(X, np.ndarray)
+    if whole and np.isfinite(X).all():
+        values = task.X if task.X.ndim == 3 else task.X[:, None, :]
+        steps = np.arange(values.shape[2]) + 0.5
+        pictures = figures.means_over_time(values, task.y, labels, steps, "step")
+        n_stretches = min(20, values.shape[2])
+        scored = scores_by_stretch(fitted, X[:_SCORED], n_stretches)
+        pictures.append(figures.moving_stretches(scored))
+    found = fitted.predict(X)
+    known = np.isin(y, labels)
+    counts = np.unique(np.asarray(task.y), return_counts=True)
+    text = fill_page(
+        "pooled",
+        task=task,
+        judged=judged,
+        accuracy=float((found == y).mean()),
+        majority=float((y == counts[0][counts[1].argmax()]).mean()),
+        facts=facts,
+        pictures=pictures,
+        labels=list(map(str, labels.tolist())),
+        table=confusion_matrix(y[known], found[known], labels=labels.tolist()),
+        command=command,
+    )
+    return write_page(path, text)
 
 
 def write_mask_page(
