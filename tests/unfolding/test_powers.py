@@ -9,9 +9,19 @@ import pytest
 from scipy import sparse
 from scipy.linalg import expm
 
-from greenfold import Device, EchoStateNetwork, Gain, Reservoir, simulate, unfold
+from greenfold import (
+    Device,
+    EchoStateNetwork,
+    Gain,
+    GaussianStimuli,
+    Reservoir,
+    optimize,
+    simulate,
+    unfold,
+)
 from greenfold._base.arrays import namespace, to_host
 from greenfold.networks import matrices
+from greenfold.unfolding import ModalSystem
 from greenfold.unfolding.powers import PowerOrder, poisson_integrals, poisson_weights
 
 from ..conftest import LIBRARIES
@@ -254,3 +264,74 @@ def test_what_needs_a_dense_array_refuses_in_one_sentence(monkeypatch, rng):
     walked = unfolding.states(X, u)
     monkeypatch.undo()
     close(walked, unfold(Reservoir(np.zeros((9, 9))), n_steps=3, dt=1.0).states(X, u))
+
+
+def symmetric_parts(n, rng):
+    made = np.zeros((n, n))
+    for start in range(0, n - 4, 5):
+        part = rng.standard_normal((5, 5))
+        made[start : start + 5, start : start + 5] = 0.1 * (part + part.T)
+    return made
+
+
+NORMAL = {
+    "ring": lambda n, rng: 0.9 * np.roll(np.eye(n), 1, axis=0),
+    "ring of both signs": lambda n, rng: (
+        0.5 * np.roll(np.eye(n), 2, axis=0) - 0.3 * np.roll(np.eye(n), -1, axis=0)
+    ),
+    "oscillators": lambda n, rng: (
+        np.kron(np.diag(rng.uniform(0.1, 0.9, n // 2)), np.eye(2))
+        + np.kron(np.diag(rng.uniform(0, 2, n // 2)), [[0, -1], [1, 0]])
+    ),
+    "symmetric parts": symmetric_parts,
+    "hidden parts": lambda n, rng: (
+        (order := rng.permutation(n)),
+        symmetric_parts(n, rng)[order][:, order],
+    )[1],
+}
+
+
+@pytest.mark.parametrize("kind", NORMAL)
+@pytest.mark.parametrize("n", [10, 21])
+@pytest.mark.parametrize("varied", [{}, {"readout": 2.3}, {"kind": EchoStateNetwork}])
+def test_normal_networks_know_their_modes(kind, n, varied, rng):
+    n = n - n % 2 if kind == "oscillators" else n
+    options = {"allow_unstable": True} | varied
+    maps: Any = both(NORMAL[kind](n, rng), 7, **options)[1].maps
+    modes = maps.modes()
+    assert modes is not None
+    n_blocks = modes.responses.shape[1]
+    # v = vectors(y) and u = vectors(x) have the kernel Re Σ_b γ_nb conj(y_b) x_b.
+    for _ in range(10):
+        b, c = rng.integers(n_blocks, size=2)
+        x, y = np.zeros((2, n_blocks), complex)
+        x[b], y[c] = 1.0, 1.0
+        u, v = modes.vectors(x), modes.vectors(y)
+        assert np.linalg.norm(u) == pytest.approx(1)
+        wanted = np.real(modes.responses @ (y.conj() * x))
+        found = maps.reduced(v[:, None], u[:, None])[:, 0, 0]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    planes = [b for b in range(n_blocks) if modes.vectors(1j * np.eye(n_blocks)[b]).any()]
+    for b in planes[:3]:
+        x = np.eye(n_blocks)[b].astype(complex)
+        u, v = modes.vectors(1j * x), modes.vectors(x)
+        found = maps.reduced(v[:, None], u[:, None])[:, 0, 0]
+        wanted = np.real(1j * modes.responses[:, b])
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    assert n_blocks + len(planes) == n
+
+
+def test_other_networks_have_no_modes(rng):
+    assert both(random(20, 5, rng))[1].maps.modes() is None
+    assert (
+        both(NORMAL["ring"](20, rng), tau=rng.uniform(0.2, 1, 20))[1].maps.modes() is None
+    )
+
+
+def test_a_large_ring_is_solved_exactly():
+    stimuli = GaussianStimuli.random(10, strength=1.0, rng=0)
+    best = optimize(unfold(Reservoir.cycle(3000), n_steps=10, dt=0.5), stimuli)
+    other = optimize(ModalSystem.ring(3000, n_steps=10, dt=0.5), stimuli)
+    assert best.status == "certified"
+    assert best.soft_margin == pytest.approx(other.soft_margin, rel=1e-9)
+    assert best.upper_bound == pytest.approx(other.upper_bound, rel=1e-9)

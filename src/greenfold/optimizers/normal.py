@@ -159,10 +159,10 @@ def _as_pairs(modes: NormalModes) -> np.ndarray:
 
 def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
     """Return η times the noise variance per block, or None if the noise mixes blocks."""
-    own = np.eye(modes.responses.shape[1])
     P = problem.covariance
     if P is None:
-        return np.zeros(len(own))
+        return np.zeros(len(modes.responses.T))
+    own = np.eye(len(modes.responses.T))
     directions = modes.vectors(own)
     variances = ((P @ directions) * directions).sum(0)
     error = 0.0

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import expm_frechet, schur
 
 from .._base.arrays import Array, empty, like, namespace, zeros
-from ..systems import LinearSystem, ResponseSum
+from ..systems import LinearSystem, NormalModes, ResponseSum
 from .propagators import Panel, StepPlan
 
 #: G(d) is formed as a matrix if the powers that it needs stay below this size; otherwise,
@@ -224,7 +224,7 @@ class LinearOrder(LinearSystem):
         """Propagator Eᵀ and response Fᵀ of a shortened last step."""
         return _repeat(self.plan.tail, self.plan.n_tail)
 
-    def modes(self) -> DenseNormalModes | None:
+    def modes(self) -> NormalModes | None:
         """Return the modes of all Green's functions; None unless the network is normal."""
         return self._modes
 

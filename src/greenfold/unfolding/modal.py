@@ -161,17 +161,11 @@ class ModalSystem(KnownByMaps, Shown):
         """Return the system itself, which has ``responses`` and `vectors`."""
         return self
 
-    @cached_property
-    def _fourier(self) -> np.ndarray:
-        """Size of the coordinate of each Fourier mode, √2 if it represents a pair."""
-        return np.where(self._pairs, np.sqrt(2), 1.0)
-
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
         """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
-        turned = coordinates.T
         if self.on_ring:
-            n = self.n_inputs
-            return np.fft.irfft(turned / self._fourier, n, axis=-1, norm="ortho").T
+            return along_ring(coordinates, self.n_inputs)
+        turned = coordinates.T
         made = np.empty((*turned.shape[:-1], self.n_inputs))
         made[..., self._first] = np.real(turned)
         made[..., self._first[self._pairs] + 1] = np.imag(turned)[..., self._pairs]
@@ -181,7 +175,8 @@ class ModalSystem(KnownByMaps, Shown):
         """Return complex coordinates (n_blocks, …) of real vectors (n_neurons, …)."""
         turned = np.asarray(vectors, dtype=np.float64).T
         if self.on_ring:
-            return (np.fft.rfft(turned, axis=-1, norm="ortho") * self._fourier).T
+            sizes = wave_sizes(self.n_inputs)
+            return (np.fft.rfft(turned, axis=-1, norm="ortho") * sizes).T
         made = turned[..., self._first].astype(complex)
         made[..., self._pairs] += 1j * turned[..., self._first[self._pairs] + 1]
         return made.T
@@ -207,6 +202,51 @@ class ModalSystem(KnownByMaps, Shown):
         """Return ∂L/∂u (n_neurons, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, N)."""
         by_step = self.coordinates(R_bar.transpose(2, 0, 1))
         return self.vectors(np.einsum("bcn,nb->bc", by_step, self.responses.conj()))
+
+
+def wave_sizes(n_neurons: int) -> np.ndarray:
+    """Return the size of the coordinate of each Fourier mode, √2 for a pair of neurons."""
+    waves = np.arange(n_neurons // 2 + 1)
+    return np.where((waves > 0) & (2 * waves < n_neurons), np.sqrt(2), 1.0)
+
+
+def along_ring(coordinates: np.ndarray, n_neurons: int) -> np.ndarray:
+    """Return vectors (n_neurons, …) around a ring from coordinates of Fourier modes."""
+    waves = coordinates.T / wave_sizes(n_neurons)
+    return np.fft.irfft(waves, n_neurons, axis=-1, norm="ortho").T
+
+
+@dataclass(frozen=True, eq=False)
+class RingModes:
+    """The `greenfold.systems.NormalModes` of circulant weights: Fourier modes."""
+
+    responses: np.ndarray
+    n_neurons: int
+
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
+        return along_ring(coordinates, self.n_neurons)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockModes:
+    """The `greenfold.systems.NormalModes` of weights in small parts that are normal."""
+
+    responses: np.ndarray
+    #: Orthonormal vectors of the blocks, sparse (n_neurons, n_neurons).
+    basis: Any
+    #: First column of each block, and whether the block has two columns.
+    first: np.ndarray
+    planes: np.ndarray
+
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
+        rest = coordinates.shape[1:]
+        flat = coordinates.reshape(len(coordinates), -1)
+        made = np.zeros((self.basis.shape[0], flat.shape[1]))
+        made[self.first] = np.real(flat)
+        made[self.first[self.planes] + 1] = np.imag(flat)[self.planes]
+        return (self.basis @ made).reshape(-1, *rest)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,18 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import block_diag, csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import gammainc, gammaln
 
-from .._base.arrays import Array, contiguous, like, namespace, zeros
+from .._base.arrays import Array, contiguous, is_sparse, like, namespace, zeros
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import plus_diagonal, scaled_rows
 from ..networks.reservoir import Reservoir
-from .linear import LinearOrder
+from ..networks.spectra import circulant_column
+from ..systems import NormalModes
+from .linear import LinearOrder, modal_responses, normal_modes
+from .modal import BlockModes, RingModes
 from .products import CACHED, Product, cached_rows
 from .propagators import HasArrays, Panel, StepPlan, node_mixes
 
@@ -44,6 +49,9 @@ _PROBED, _PROBES = 32, 4000
 _MOST = 600
 #: Number of powers that are weighted at a time, and per stretch in discrete time.
 _TOGETHER = 16
+#: Relative size of a commutator that counts as zero, and largest part of a normal matrix
+#: whose modes are computed.
+_NORMAL, _NORMAL_PART = 1e-12, 1000
 #: Number of nodes that integrate p_j over at most one unit of time, to rounding.
 _NODES = 12
 
@@ -180,6 +188,39 @@ def _growth(product: Product) -> np.ndarray:
         total = total + np.log(sizes)
         found.append(float(total.max()))
     return np.array(found if len(found) > 1 else [0.0, -1.0])
+
+
+def normal_parts(
+    M: Any,
+) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray] | None:
+    """Return the blocks of a sparse normal matrix in small parts; None for all others.
+
+    The results are as of `normal_modes`, for one matrix and with a sparse basis.
+    """
+    x = np.random.default_rng(0).standard_normal(int(M.shape[0]))
+    back = M.T
+    one, other = np.asarray(M @ (back @ x)), np.asarray(back @ (M @ x))
+    if not np.linalg.norm(one - other) <= _NORMAL * np.linalg.norm(other):
+        return None
+    _, label = connected_components(M, connection="weak")
+    sizes = np.bincount(label)
+    if sizes.max() > _NORMAL_PART:
+        return None
+    order = np.argsort(label, kind="stable")
+    by_part, start = M[order][:, order], 0
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    for n in sizes.tolist():
+        inside = slice(start, start + n)
+        part = normal_modes([by_part[inside, inside].toarray()])
+        if part is None:
+            return None
+        (numbers,), basis, first, planes = part
+        found.append((numbers, basis, first + start, planes))
+        start += n
+    numbers, bases, first, planes = zip(*found, strict=True)
+    make: Any = csr_array
+    basis = make(block_diag(bases))[np.argsort(order)]
+    return np.concatenate(numbers), basis, np.concatenate(first), np.concatenate(planes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,6 +517,43 @@ class PowerOrder(LinearOrder):
     def response_sum(self, d: np.ndarray) -> PowerSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
         return PowerSum(self, self._latest(d))
+
+    def modes(self) -> NormalModes | None:
+        """Return the modes of circulant weights, or of small parts that are normal."""
+        return self._normal
+
+    @cached_property
+    def _normal(self) -> NormalModes | None:
+        scale, M = self.flow.scale, self.flow.M.matrix
+        if not is_sparse(M) or (scale is not None and (scale != scale[0]).any()):
+            return None
+        column = circulant_column(M)
+        if column is not None:
+            waves = np.fft.rfft(column)
+            return RingModes(self._modal(waves), len(column))
+        found = normal_parts(M)
+        if found is None:
+            return None
+        numbers, *basis = found
+        return BlockModes(self._modal(numbers), *basis)
+
+    def _modal(self, numbers: np.ndarray) -> np.ndarray:
+        """Return γ (n_steps, n_blocks) from the complex numbers of M in its blocks."""
+        plan, rate = self.plan, self.flow.rate
+        drive = 1.0 if self.flow.scale is None else float(self.flow.scale[0])
+
+        def step(length: float) -> tuple[np.ndarray, np.ndarray]:
+            if rate is None:
+                return numbers, np.full(len(numbers), drive, dtype=complex)
+            decay = (numbers - 1) * rate
+            still = decay == 0
+            push = np.expm1(decay * length) / np.where(still, 1.0, decay)
+            push = np.where(still, length, push) * rate * drive
+            return np.exp(decay * length), push
+
+        E, F = step(plan.step.length * plan.n_sub)
+        tail = None if plan.tail is None else step(plan.tail.length * plan.n_tail)
+        return modal_responses(E, F, plan.weights, self.n_steps, tail)
 
     def reduced(self, v: Array, u: Array) -> Any:
         """Return vᵀ G_n u (n_steps, a, b) for v (N, a) and u (N, b)."""
