@@ -58,9 +58,12 @@ def test_nothing_is_said_of_accuracy_if_nothing_is_held_out(beats):
 
 
 def test_too_few_series_to_hold_out_are_all_used():
-    rows = np.column_stack([[1, 2], np.sin(np.outer([1, 2], np.arange(9)))])
-    np.savetxt("two.csv", rows, delimiter=",", fmt="%.4g")
-    options = ("--neurons", 4, "--eta", 10, "--label-column", 0)
+    waves = np.sin(np.outer([1, 2], np.arange(9))).tolist()
+    lines = [
+        ",".join(map(str, [name, *wave])) for name, wave in zip("ab", waves, strict=True)
+    ]
+    Path("two.csv").write_text("\n".join(lines))
+    options = ("--neurons", 4, "--eta", 10)
     assert "there is no accuracy" in invoke("fit", "two.csv", *options).stdout
     given = invoke("fit", "two.csv", "--holdout", 0.3, *options, code=1).stderr
     assert "too few series to hold any out" in given
@@ -68,7 +71,7 @@ def test_too_few_series_to_hold_out_are_all_used():
 
 def test_fit_with_one_input_for_all_classes(monkeypatch):
     # Its figures are drawn in the tests of the page.
-    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "the page")
+    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *given, **_: given[2])
     rng = np.random.default_rng(0)
     y = np.arange(30) % 3
     X = rng.standard_normal((3, 12))[y] + 0.5 * rng.standard_normal((30, 12))
@@ -80,7 +83,10 @@ def test_fit_with_one_input_for_all_classes(monkeypatch):
     model = load("a.gfm")
     assert model.u_.shape == (8,)
     assert model.shared_bound_ is not None
-    assert Path("page.html").read_text("utf-8") == "the page"
+    # Random u have the η of the fit in the table, and one of their own in the remark.
+    assert "Random u, each with an η of its own: accuracy" in Path("page.html").read_text(
+        "utf-8"
+    )
 
 
 #: Runs the command line with one function replaced; the new one tells when it is called.

@@ -110,13 +110,14 @@ def fit(
         step("writing the model", 0.2)
         if report:
             step("comparing for the report", 2 * weight)
-            # The page compares random and solved u, both at the η of the fit.
+            # The page compares κ of random and solved u, both at the η of the fit.
             other = "solved" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             parameters["certify"] = certify and other == "solved"
             twin = compare(task, [(other, network.order)])
             shown = comparison.share_bounds([*twin, row])
-            write_page(report, task, shown, " ".join(notes))
+            remarks = [*notes, _own_etas(spread)] if spread else notes
+            write_page(report, task, shown, " ".join(remarks))
     measured = ("accuracy", "accuracy_under_noise")
     record = _record(task, row.classifier, "margin") | comparison.to_record(final)
     known = comparison.to_record(row) if task.X_test is not None else {}
@@ -133,6 +134,14 @@ def fit(
 
 #: Said instead of an accuracy, because that on training series would be too high.
 _UNJUDGED = "No series were held out, so there is no accuracy: give some with --test."
+
+
+def _own_etas(spread: "Spread") -> str:
+    """Return a sentence about random u, each with an η of its own."""
+    noisy = spread.rows[0].noise > 0
+    found = spread.noisy_accuracy if noisy else spread.accuracy
+    under = " under noise" if noisy else ""
+    return f"Random u, each with an η of its own: accuracy{under} {mean_and_range(found)}."
 
 
 def _accuracies(task: "Split", row: "Row", spread: "Spread | None") -> dict[str, Any]:
