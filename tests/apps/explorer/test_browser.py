@@ -341,9 +341,10 @@ def test_a_tour_explains_u_kappa_and_eta(browser, page):
     browser.visit(page.as_uri(), 400, "light")
     press("Tab", 9)
     for what, after, place in (
-        ("1 of 3: The input projection u", "Next", ".net"),
-        ("2 of 3: The soft margin κ", "Next", ".top"),
-        ("3 of 3: η sets how much", "Done", ".controls"),
+        ("1 of 4: The input projection u", "Next", ".net"),
+        ("2 of 4: The soft margin κ", "Next", ".top"),
+        ("3 of 4: Press Solve", "Next", ".net"),
+        ("4 of 4: The slider η", "Done", ".top"),
     ):
         assert browser.ask("document.getElementById('tour-said').innerText").startswith(
             what
@@ -351,8 +352,17 @@ def test_a_tour_explains_u_kappa_and_eta(browser, page):
         assert browser.ask(f"!!document.querySelector('{place} > #tour')")
         assert browser.ask("document.activeElement.innerText") == after
         assert browser.ask("document.documentElement.scrollWidth") <= 400
+        assert browser.ask("document.querySelectorAll('.toured').length") == 1
         press("Enter", 13)
     assert browser.ask("document.getElementById('tour').hidden")
+    assert browser.ask("document.querySelectorAll('.toured').length") == 0
+    # The letters work while a slider has the focus.
+    value = "greenfold.state.mine[0]"
+    before = browser.ask(value)
+    browser.ask("document.getElementById('eta').focus()")
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="r", text="r")
+    assert browser.ask(value) != before
+    assert browser.ask("document.activeElement.id") == "eta"
     browser.visit(page.as_uri(), 1400, "light")
     press("Tab", 9)
     press("Escape", 27)

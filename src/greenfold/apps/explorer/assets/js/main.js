@@ -279,7 +279,9 @@ function listen() {
   byId("own").addEventListener("change", openOwn);
   document.addEventListener("keydown", (event) => {
     const busy = event.ctrlKey || event.metaKey || event.altKey;
-    if (busy || event.target.closest("input, select, textarea")) return;
+    // Letters do nothing on a slider or a choice, but they search a list.
+    const typing = "select, textarea, input:not([type=range], [type=radio])";
+    if (busy || event.target.closest(typing)) return;
     const act = { r: drawRandom, c: goClimbing, s: goSolved }[event.key];
     if (act) act();
   });
