@@ -31,7 +31,7 @@ _FITTED = {
     "soft_margin_bound_": "upper bound",
     "ridge_": "ridge",
     "penalty_": "penalty",
-    "residual_": "training error",
+    "chosen_": "chosen",
 }
 _PLAIN = (str, int, float, Path)
 

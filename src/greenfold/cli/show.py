@@ -40,7 +40,7 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    def text(one: object) -> Text:
+    def cell(one: object) -> Text:
         return Text(printable(one))
 
     # Without frames, the tables fit into 80 columns.
@@ -49,18 +49,28 @@ def table(
     )
     for i, name in enumerate(columns):
         side = "left" if i < n_text else "right"
-        made.add_column(text(name), justify=side, no_wrap=not wrap, overflow="fold")
+        made.add_column(
+            Text(printable(name)), justify=side, no_wrap=not wrap, overflow="fold"
+        )
     for i, row in enumerate(rows):
-        made.add_row(*map(text, row), style="bold" if i in bold else None)
+        made.add_row(
+            *(Text(printable(one)) for one in row), style="bold" if i in bold else None
+        )
     screen = console()
     if title:
-        screen.print(text(title))
+        screen.print(cell(title))
     screen.print(made)
-    for note in notes:  # lines break between words, never inside a path
-        filled = textwrap.TextWrapper(
-            screen.width, break_long_words=False, break_on_hyphens=False
-        )
-        print(filled.fill(printable(note)), file=screen.file)
+    for note in notes:
+        text(note)
+
+
+def text(one: object) -> None:
+    """Print a text with lines that break between words, never inside a path."""
+    screen = console()
+    filled = textwrap.TextWrapper(
+        screen.width, break_long_words=False, break_on_hyphens=False
+    )
+    print(filled.fill(printable(one)), file=screen.file)
 
 
 def number(value: float | None, form: str = ".4g") -> str:

@@ -92,10 +92,13 @@ def study_forecast(
 
 def write_forecast_page(path: str | Path, study: ForecastStudy, command: str) -> Path:
     """Write a page about a forecast and return its absolute path."""
+    medians = dict(study.table.medians)
+    del medians[OWN]
     with needs("A page", "report"):
         text = fill_page(
             "forecast",
             study=study,
+            others=sorted(medians, key=medians.__getitem__)[:2],
             table=study.table,
             rows=study.table.rows(),
             pictures=list(_pictures(study)),
