@@ -561,7 +561,8 @@ class PowerOrder(LinearOrder):
         start, end = (v, self.flow.driven(u)) if back else (self.flow.driven(u), v)
         found = zeros((self.plan.read_steps, int(end.shape[1]) * int(start.shape[1])), u)
         across = contiguous(xp.matrix_transpose(end))
-        for index, js, block in self.walk(contiguous(start), back=back):
+        walked = self.walk(contiguous(start), back=back) if found.shape[1] else ()
+        for index, js, block in walked:
             part = self._stretches[index]
             met = xp.stack([across @ block[j, ...] for j in range(block.shape[0])])
             mix = like(np.ascontiguousarray(part.table[:, js]), u)
