@@ -73,6 +73,23 @@ def test_a_linear_device_without_noise_has_no_other_cause(rng):
     assert "keep this drive" in fitted.next_recording().advice
 
 
+def test_saturation_is_measured_under_a_drive_that_is_not_gaussian(rng):
+    """Squares and cubes of uniform variables are not those of Gaussian ones.
+
+    Without noise, all that the filter misses is non-linearity. Products with states before
+    the last step are not compared; they hold less than a fifth of it (gain 0.5 per step).
+    """
+    W = 0.5 * np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    drive, states = rng.uniform(-1.7, 1.7, (4000, 6)), np.zeros((4000, 6))
+    for t in range(1, 4000):
+        states[t] = np.tanh(W @ states[t - 1] + 1.2 * drive[t] + 0.2)
+    fitted = MeasuredResponse.fit(drive, states, n_steps=8, n_lags=8).fitted
+    assert fitted is not None
+    found = fitted.shares
+    assert found.largest == "non-linearity"
+    assert found.nonlinearity == pytest.approx(1 - found.linear, rel=0.2)
+
+
 def test_repeats_measure_noise_that_no_polynomial_explains(rng):
     """A device of very high order: without repeats, its rest counts as noise."""
     base = rng.standard_normal((300, 2))

@@ -37,14 +37,14 @@ from .._base.printing import Shown
 #: Number of samples per coefficient of the drift, and largest number of cosines.
 _PER_COEFFICIENT, _COSINES = 40, 12
 #: Number of samples whose products are compared, and largest number of variables.
-_COMPARED, _VARIABLES = 1500, 40
+_COMPARED, _VARIABLES = 2000, 40
 #: Size of a prediction, in deviations, beyond which its curvature is not known, and number
 #: of moments of a recording at which the drift is kept.
 _SEEN, _MOMENTS = 3.0, 8
 #: Later lags to look at, as a multiple of the fitted ones.
 _LATER = 3
 #: Degrees that are fitted on the prediction of each output alone.
-_STATIC = (4, 5, 6, 7)
+_STATIC = (2, 3, 4, 5, 6, 7)
 #: Least number of repeated samples that show the noise.
 _REPEATED = 60
 #: A share is due to chance if it is smaller than this number of its standard errors.
@@ -236,25 +236,49 @@ def _nonlinear(
     parts: Sequence[Filtered], lefts: Sequence[np.ndarray], n_lags: int
 ) -> tuple[float, float, float]:
     """Return the power of even and of odd degree, and the standard error of their sum."""
-    best, rest = (np.zeros(2), 0.0), np.concatenate(lefts)
+    made, rest = [one.predicted for one in parts], np.concatenate(lefts)
     n_outputs = rest.shape[1]
+    (even, odd), rest = _curvature([_stacked(one, 2) for one in made], rest)
     starts = np.cumsum([0, *(len(one) + 2 * n_lags for one in lefts)])
     times = np.concatenate(
         [at + np.arange(len(one)) for at, one in zip(starts, lefts, strict=False)]
     )
-    made = [one.predicted for one in parts]
     # The states may have been curved at earlier steps, too.
+    best = np.zeros(2), 0.0
     for n_before in {1, max(2, _VARIABLES // (2 * n_outputs))}:
         X = np.concatenate([_stacked(one, n_before) for one in made])
         kept = np.arange(0, len(X), max(1, -(-len(X) // _COMPARED)))
         found = _of_products(_whitened(X[kept]), rest[kept], times[kept], 2 * n_lags)
         best = found if found[0].sum() > best[0].sum() else best
-    (even, odd), error = best
-    P, n = np.concatenate(made), len(rest)
-    for k in range(n_outputs):
-        power = (hermite(P[:, k], _STATIC).T @ rest[:, k] / n) ** 2 - rest[:, k].var() / n
-        even, odd = even + power[::2].sum(), odd + power[1::2].sum()
-    return max(float(even), 0.0), max(float(odd), 0.0), error
+    even, odd = even + best[0][0], odd + best[0][1]
+    return max(float(even), 0.0), max(float(odd), 0.0), best[1]
+
+
+def _curvature(
+    stacked: Sequence[np.ndarray], rest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the power of even and odd curves of each prediction, and what they leave.
+
+    The curves are functions of the present and of the last prediction of an output, so
+    they need no Gaussian variables.
+    """
+    P, n, power, left = np.concatenate(stacked), len(rest), np.zeros(2), rest.copy()
+    for k in range(rest.shape[1]):
+        curves = [hermite(P[:, j], _STATIC) for j in (k, k + rest.shape[1])]
+        parts = [np.concatenate([one[:, i::2] for one in curves], axis=1) for i in (0, 1)]
+        X = np.concatenate(parts, axis=1)
+        found = np.linalg.lstsq(X, rest[:, k], rcond=1e-6)[0]
+        cut = parts[0].shape[1]
+        both = np.array(
+            [
+                ((X[:, :cut] @ found[:cut]) ** 2).mean(),
+                ((X[:, cut:] @ found[cut:]) ** 2).mean(),
+            ]
+        )
+        left[:, k] -= X @ found
+        chance = X.shape[1] / n * (left[:, k] ** 2).mean()
+        power += both * max(1 - chance / max(float(both.sum()), 1e-300), 0.0)
+    return power, left
 
 
 def _stacked(P: np.ndarray, n: int) -> np.ndarray:
