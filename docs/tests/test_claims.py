@@ -426,3 +426,23 @@ def test_the_reproduction_says_how_the_variance_varies():
     late = np.array(optimum["variance"])[np.array(optimum["times"]) > 1]
     claim = f"between {late.min():.3f} and {late.max():.3f} after t = 1"
     assert claim in plain("docs/reproduction.md")
+
+
+def test_the_reproduction_lists_the_gain_of_five_networks():
+    """Rows of its table, and what it says of random u, against Fig. 3's record."""
+    found = record("_reproduction/fig3.json")
+    strengths = found["parameters"]["strengths"]
+    text, ratios, raised = plain("docs/reproduction.md"), [], []
+    for network in range(found["parameters"]["n_networks"]):
+        mine = [r for r in found["numbers"]["soft_margins"] if r["network"] == network]
+        gain = [r["nonlinear"] - r["linear"] for r in mine]
+        ratios.append(gain[0] / gain[-1])
+        good = [f"{r['strength']:g}" for r in mine if r["validity"]["trustworthy"]]
+        at = "all five ‖μ‖" if len(good) == len(strengths) else ", ".join(good) or "none"
+        line = f"| {network} | {gain[0]:.4f} | {gain[-1]:.4f} | {ratios[-1]:.1f} | {at} |"
+        assert line in text
+        drawn = [np.mean(r["random_nonlinear"]) - np.mean(r["random_linear"]) for r in mine]
+        raised.append((drawn[0] > 0, drawn[-1] > 0))
+    # Rather constant: within a factor of two.
+    assert [ratio < 2 for ratio in ratios] == [False, True, True, True, True]
+    assert raised == [(True, False)] * 3 + [(True, True)] * 2
