@@ -128,6 +128,11 @@ class LinearSystem(Sized):
                 made[:, :, column] = self.input_response(u[:, column : column + 1]) @ v
         return made
 
+    def beside(self, series: Array) -> LinearSystem:
+        """Return the same system, with its products on the device of some series."""
+        del series
+        return self
+
     def modes(self) -> NormalModes | None:
         """Return the modes if the system is normal and knows them.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -27,6 +29,7 @@ def defective(n, rng):
     return made
 
 
+MEASURED: list[tuple[Any, Any]] = [("real part", np.real), ("absolute value", np.abs)]
 KINDS = {
     "random": lambda n, rng: random(n, 4, rng),
     "disconnected": lambda n, rng: random(n, 1, rng),
@@ -56,7 +59,7 @@ def test_eigenvalues_are_those_of_the_dense_matrix(kind, n, rng):
         ring = dense[n // 2 :, n // 2 :] if kind == "defective" else dense[:1, :1]
         values = np.linalg.eigvals(ring)
     made = sparse.csr_array(dense)
-    for which, measured in (("real part", np.real), ("absolute value", np.abs)):
+    for which, measured in MEASURED:
         wanted = max(float(measured(values).max()), 0.0 if kind == "defective" else -9)
         assert spectra.largest(made, which) == pytest.approx(wanted, abs=1e-9)
 
@@ -66,7 +69,7 @@ def test_a_search_finds_the_largest_eigenvalues(rng):
     # condition 30 and less, is near its square; a dense decomposition judges.
     dense = random(700, 20, rng)
     values, made = np.linalg.eigvals(dense), sparse.csr_array(dense)
-    for which, measured in (("real part", np.real), ("absolute value", np.abs)):
+    for which, measured in MEASURED:
         assert spectra.largest(made, which) == pytest.approx(measured(values).max(), 1e-5)
         assert spectra.largest(made, which) == spectra.largest(made, which)
 
@@ -206,3 +209,17 @@ def test_damaged_sparse_weights_are_refused(part, index, value, rng):
     arrays[part][index] = value
     with pytest.raises(ModelFileError, match="'weights'"):
         unpack(told, arrays)
+
+
+def test_a_connection_takes_twelve_bytes(rng):
+    """Eight for the weight and four for its place, whatever the type of the indices given.
+
+    A linear network of slope one keeps no second copy.
+    """
+    places = rng.integers(0, 500, (2, 4000))
+    given = sparse.coo_array((rng.standard_normal(4000) / 50, tuple(places)), (500, 500))
+    assert given.tocsr().indices.dtype == np.int64
+    network = Reservoir(given)
+    assert network.weights.indices.dtype == network.weights.indptr.dtype == np.int32
+    assert network.linear_weights is network.weights
+    np.testing.assert_array_equal(network.weights.toarray(), given.toarray())

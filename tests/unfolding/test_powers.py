@@ -23,7 +23,12 @@ from greenfold import (
 from greenfold._base.arrays import namespace, to_host
 from greenfold.networks import matrices
 from greenfold.unfolding import ModalSystem
-from greenfold.unfolding.powers import PowerOrder, poisson_integrals, poisson_weights
+from greenfold.unfolding.powers import (
+    Placed,
+    PowerOrder,
+    poisson_integrals,
+    poisson_weights,
+)
 
 from ..conftest import LIBRARIES
 from ..dynamics.problems import in_library
@@ -162,7 +167,7 @@ def solve(kind, n, rng):
     close(a * np.sign(a @ b), b, 1e-6)
 
 
-@pytest.mark.parametrize("index", (0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 13, 17))
+@pytest.mark.parametrize("index", [0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 13, 17])
 def test_the_optimum_is_that_of_dense_propagators(index):
     rng = np.random.default_rng(index)
     solve(KINDS[index % 6], int(rng.integers(30, 90)), rng)
@@ -266,6 +271,29 @@ def test_any_library_gives_the_same_answers(library, rng):
         pushed = rng.standard_normal((20, 2, 3))
         made = moved.response_sum(d).drive(in_library(pushed, library))
         close(to_host(made), found.maps.response_sum(d).drive(pushed))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_maps_beside_series_on_a_device(library, rng):
+    """NumPy arrays go to the device of the series and come back."""
+    host: Any = both(0.9 * random(20, 5, rng))[1].maps
+    moved = Placed(host, in_library(np.zeros(1), library))
+    u, v = rng.standard_normal((20, 2)), rng.standard_normal((20, 3))
+    d, many = rng.standard_normal((2, 9)), rng.standard_normal((20, 2, 3))
+    pairs = [
+        (
+            one.input_response(u),
+            one.readout_response(v),
+            one.reduced(v, u),
+            one.response_sum(d).drive(many),
+            one.response_sum(d).pull(v),
+        )
+        for one in (moved, host)
+    ]
+    for found, wanted in zip(*pairs, strict=True):
+        assert isinstance(found, np.ndarray)
+        close(found, wanted)
+    assert host.beside(np.zeros(1)) is host
 
 
 def test_a_subset_of_neurons(rng):

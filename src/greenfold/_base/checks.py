@@ -226,6 +226,11 @@ def square_weights(weights: object) -> Any:
         made: Any = sparse.csr_array(given).astype(np.float64)
         made.sum_duplicates()
         made.eliminate_zeros()
+        if max(made.nnz, made.shape[0]) < 2**31:  # SciPy keeps the type of the indices
+            places = (
+                one.astype(np.int32, copy=False) for one in (made.indices, made.indptr)
+            )
+            made = sparse.csr_array((made.data, *places), shape=made.shape)
         parts = [made.data, made.indices, made.indptr]
         bad = np.flatnonzero(~np.isfinite(made.data))[:1]
         for entry in bad:

@@ -237,6 +237,10 @@ class _RestrictedMaps(_Part, LinearSystem):
         """Return vᵀ G_n u of driven inputs and read outputs."""
         return self.system.reduced(self.whole_readout(v), self.whole_input(u))
 
+    def beside(self, series: Array) -> LinearSystem:
+        """Return the same part of the system, computed beside the series."""
+        return _RestrictedMaps(self.system.beside(series), self.inputs, self.outputs)
+
     def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return the response sum G(d) of driven inputs and read outputs."""
         return _RestrictedSum(self, self.system.response_sum(d), len(d))

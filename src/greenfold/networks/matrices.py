@@ -52,6 +52,8 @@ def scaled_rows(factors: float | np.ndarray, weights: Weights) -> Weights:
 
 def scaled_columns(weights: Weights, factors: float | np.ndarray) -> Weights:
     """Return the weights with each column times its factor, of the same type."""
+    if isinstance(factors, float) and factors == 1.0:
+        return weights
     if not is_sparse(weights):
         return weights * factors
     return csr(weights @ _diagonal(_each(factors, weights)))

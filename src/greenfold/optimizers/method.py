@@ -107,7 +107,9 @@ class Run:
     @cached_property
     def linear(self) -> LinearProblem:
         """The linear problem; for a non-linear system, the limit of weak stimuli."""
-        return problem_under_noise(self.system.maps, self.stimuli, self.eta, self.noise)
+        maps, series = self.system.maps, self.stimuli.gpu_series
+        maps = maps if series is None else maps.beside(series)
+        return problem_under_noise(maps, self.stimuli, self.eta, self.noise)
 
     @cached_property
     def problem(self) -> LinearProblem | NonlinearProblem:

@@ -203,6 +203,11 @@ class Stimuli(Shown):
         return self._nonlinear_map(system)
 
     @property
+    def gpu_series(self) -> Any:
+        """Series that are on a GPU, where systems then compute; None if they are not."""
+        return None
+
+    @property
     def n_series(self) -> int:
         """Number of series that represent the classes; 0 if moments have closed forms."""
         return 0

@@ -386,6 +386,14 @@ class SampleStimuli(Stimuli):
         return self._weighted.moment_map(system)
 
     @property
+    def gpu_series(self) -> Any:
+        """Series that are on a GPU; None if they are not."""
+        if self._chunks is None or not self._chunks.in_memory:
+            return None
+        first = self._chunks.series[0]
+        return first if on_gpu(first) else None
+
+    @property
     def n_series(self) -> int:
         """Number of series; 0 for stimuli from a stream, which keep none."""
         return 0 if self.signs is None else len(self.signs)

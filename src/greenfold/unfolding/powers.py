@@ -25,12 +25,21 @@ from scipy.sparse import block_diag, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammainc, gammaln
 
-from .._base.arrays import Array, contiguous, is_sparse, like, namespace, zeros
+from .._base.arrays import (
+    Array,
+    contiguous,
+    is_sparse,
+    like,
+    namespace,
+    on_gpu,
+    to_host,
+    zeros,
+)
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import plus_diagonal, scaled_rows
 from ..networks.reservoir import Reservoir
 from ..networks.spectra import circulant_column
-from ..systems import NormalModes
+from ..systems import LinearSystem, NormalModes
 from .linear import LinearOrder, modal_responses, normal_modes
 from .modal import BlockModes, RingModes
 from .products import CACHED, Product, cached_rows
@@ -398,6 +407,10 @@ class PowerOrder(LinearOrder):
         plan, flow = self.plan.on(reference, dtype), self.flow.on(reference, dtype)
         return self if plan is self.plan else PowerOrder(plan, self.n_steps, flow)
 
+    def beside(self, series: Array) -> LinearSystem:
+        """Return the same system, with its products on the GPU of the series, if any."""
+        return Placed(self, series) if on_gpu(series) else self
+
     @cached_property
     def _powers(self) -> list[Any]:
         return [self.plan.step.E]  # no powers of E: each costs the products of E again
@@ -608,3 +621,56 @@ class PowerSum:
         made = xp.permute_dims(xp.reshape(found, (-1, n, r)), (1, 0, 2))
         made = self._order.flow.driven(made)
         return made if v.ndim == 2 else made[..., 0]
+
+
+class Placed(LinearSystem):
+    """Maps of NumPy arrays that are computed on the device of a reference."""
+
+    def __init__(self, order: PowerOrder, reference: Array) -> None:
+        self._host, self._order = order, order.on(reference)
+        self._reference, self.n_steps = reference, order.n_steps
+        self.n_inputs = self.n_outputs = order.n_inputs
+
+    def _there(self, columns: np.ndarray) -> Any:
+        reference = self._reference
+        dtype = namespace(reference).float64
+        return like(np.ascontiguousarray(columns), reference, dtype)
+
+    def input_response(self, u: np.ndarray) -> np.ndarray:
+        """Return Rᵤ, (n_channels · n_steps, n_neurons)."""
+        return to_host(self._order.input_response(self._there(u)))
+
+    def readout_response(self, v: np.ndarray) -> np.ndarray:
+        """Return L_v, (n_steps, n_neurons), or with one more axis for several v."""
+        return to_host(self._order.readout_response(self._there(v)))
+
+    def reduced(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return vᵀ G_n u (n_steps, a, b)."""
+        return to_host(self._order.reduced(self._there(v), self._there(u)))
+
+    def response_sum(self, d: np.ndarray) -> _PlacedSum:
+        """Return G(d) for weights d (n_channels, n_steps) of the steps."""
+        return _PlacedSum(self._order.response_sum(d), self._there)
+
+    def modes(self) -> NormalModes | None:
+        """Return the modes of the network, which lie on the host."""
+        return self._host.modes()
+
+
+class _PlacedSum:
+    """A `PowerSum` for NumPy arrays."""
+
+    def __init__(self, whole: PowerSum, there: Callable[[np.ndarray], Any]) -> None:
+        self._whole, self._there = whole, there
+
+    def matrix(self) -> None:
+        """Return None: the matrix is never formed."""
+        return
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        """Return the states (N, r) for u (N, n_channels, r)."""
+        return to_host(self._whole.drive(self._there(u)))
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        """Return G(d)ᵀ v as (N, n_channels), or (N, n_channels, r) for v (N, r)."""
+        return to_host(self._whole.pull(self._there(v)))

@@ -1,0 +1,170 @@
+"""Networks up to the size of a fly's brain: time, memory and the proven gap.
+
+The networks are made: as many cells and connections as FlyWire lists for an adult fly, or a
+part of them, with log-normal numbers of inputs and outputs per cell and of synapses per
+connection, and one sign per cell. ``python -m benchmarks.connectome [cuda]`` solves
+ECG5000, classes 1 and 2 (with ``GREENFOLD_DATA``), and two random classes of ten steps, and
+writes docs/_benchmarks/connectome.json, or connectome-cuda.json with the products on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from greenfold import Reservoir, SampleStimuli, optimize, unfold
+from greenfold.datasets import ecg5000_paper
+
+from ._measure import (
+    MIB,
+    Report,
+    Row,
+    in_fresh_process,
+    peak_bytes,
+    resident_bytes,
+    write_json,
+)
+
+FOLDER = Path(__file__).parents[1] / "docs" / "_benchmarks"
+#: Cells and connections of an adult fly (Dorkenwald et al., Nature 634, 2024).
+N_CELLS, N_CONNECTIONS = 138_639, 15_000_000
+SIZES: tuple[int, ...] = (100_000, 1_000_000, N_CONNECTIONS)
+#: Share of cells that excite, spread of the logarithms, and the largest |λ|.
+EXCITATORY, SPREAD, RADIUS = 0.7, 1.0, 0.9
+DURATION, TAU, ETA = 10.0, 0.25, 10.0
+#: Number of random u that a result is compared with.
+N_DRAWN = 5
+#: Targets: gap, seconds on a GPU and on two cores, memory in MiB, exponent of the growth.
+GAP, SECONDS, MEMORY, EXPONENT = 1e-5, {"cuda": 15, "host": 600}, 3072, 1.2
+
+
+def made(n_connections: int) -> sparse.csr_array[Any]:
+    """Edges from row to column; cells grow with the power ⅔ of their connections."""
+    rng = np.random.default_rng(0)
+    n = round(N_CELLS * (n_connections / N_CONNECTIONS) ** (2 / 3))
+    ends = []
+    for _ in range(2):
+        share = np.cumsum(rng.lognormal(sigma=SPREAD, size=n))
+        ends.append(np.searchsorted(share, rng.uniform(0, share[-1], n_connections)))
+    signs = np.where(rng.random(n) < EXCITATORY, 1.0, -1.0)
+    synapses = np.ceil(rng.lognormal(sigma=SPREAD, size=n_connections))
+    edges = sparse.csr_array((synapses * signs[ends[0]], tuple(ends)), shape=(n, n))
+    edges.sum_duplicates()
+    return edges
+
+
+def problems() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Series and labels by name."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((200, 10)), np.repeat([0, 1], 100)
+    X[100:] += 0.5 * rng.standard_normal(10)
+    found = {"K = 10, random": (X, y)}
+    if os.environ.get("GREENFOLD_DATA"):
+        split = ecg5000_paper()
+        found["K = 140, ECG5000"] = split.X_train, split.y_train
+    return found
+
+
+def solved(n_connections: int, place: str) -> dict[str, Any]:
+    """Times, gaps, products and memory of all problems on one network."""
+    optimize(  # imports and caches
+        unfold(Reservoir.random(20, rng=0), n_steps=10, dt=1.0),
+        SampleStimuli(*problems()["K = 10, random"]),
+    )
+    edges = made(n_connections)
+    before, start = resident_bytes(), time.perf_counter()
+    network = Reservoir.from_graph(edges, spectral_radius=RADIUS, tau=TAU)
+    taken = {"construct": time.perf_counter() - start}
+    found: dict[str, Any] = {
+        "cells": network.n_neurons,
+        "connections": int(network.weights.nnz),
+        "construct_s": taken["construct"],
+        "problems": {},
+    }
+    for name, (X, y) in problems().items():
+        n_steps = X.shape[-1]
+        series: Any = X
+        if place == "cuda":
+            import torch
+
+            series = torch.asarray(X, device="cuda")
+            torch.zeros(1, device="cuda")
+        start = time.perf_counter()
+        system = unfold(network, n_steps=n_steps, dt=DURATION / n_steps)
+        stimuli = SampleStimuli(series, y)
+        best = optimize(system, stimuli, ETA)
+        seconds = time.perf_counter() - start
+        rng = np.random.default_rng(2)
+        drawn = [
+            optimize(system, stimuli, ETA, u=rng.standard_normal(network.n_neurons))
+            for _ in range(N_DRAWN)
+        ]
+        found["problems"][name] = {
+            "seconds": seconds,
+            "gap": best.gap,
+            "status": best.status,
+            "soft_margin": best.soft_margin,
+            "best_of_5_random": max(one.soft_margin for one in drawn),
+            "rounds": best.n_iter,
+        }
+        if place == "host":
+            found["problems"][name]["products"] = int(system.maps.n_products)  # type: ignore[attr-defined]
+    # The file holds eight bytes for each weight, and four for its place.
+    found["mib"] = (peak_bytes() - before - 12 * network.weights.nnz) / MIB
+    return found
+
+
+def run(rounds: int, place: str = "host") -> Report:
+    """All sizes; the largest takes some minutes on a host. Every row is measured once."""
+    del rounds
+    rows, taken = list[Row](), dict[str, list[float]]()
+    where = f"on {os.cpu_count()} cores"
+    if place == "cuda":
+        import torch
+
+        where = f"products on {torch.cuda.get_device_name()}, the rest {where}"
+    notes = [
+        f"networks with log-normal degrees, largest |λ| {RADIUS}, T/τ = {DURATION / TAU:g}"
+        f", η = {ETA:g}; {where}",
+        "time from `unfold` to the proven optimum; construct_s: scaling W by its "
+        "largest eigenvalue; memory beyond 12 bytes per connection, of the whole process",
+    ]
+    report = Report(f"connectome: {place}", notes, rows)
+    for n_connections in SIZES:
+        print(f"{n_connections:,} connections", flush=True)
+        found = in_fresh_process(solved, n_connections=n_connections, place=place)
+        for name, detail in found.pop("problems").items():
+            seconds = detail.pop("seconds")
+            taken.setdefault(name, []).append(seconds)
+            shown = {k: v for k, v in found.items() if k != "peak_bytes"} | detail
+            met = detail["gap"] <= GAP
+            target = f"gap ≤ {GAP:g}"
+            if n_connections == N_CONNECTIONS:
+                met &= seconds <= SECONDS[place] and found["mib"] <= MEMORY
+                target += f", ≤ {SECONDS[place]} s, ≤ {MEMORY} MiB"
+            title = (
+                f"{found['cells']:,} cells, {found['connections']:,} connections, {name}"
+            )
+            rows.append(Row(title, seconds, "s", target, met, shown))
+        write_json(_record(place), [report])
+    for name, seconds in taken.items():
+        slope = float(np.log(seconds[-1] / seconds[0]) / np.log(SIZES[-1] / SIZES[0]))
+        title = f"growth of time in connections, {name}"
+        rows.append(Row(title, slope, "", f"≤ {EXPONENT}", slope <= EXPONENT, {}))
+    write_json(_record(place), [report])
+    return report
+
+
+def _record(place: str) -> Path:
+    folder = Path(os.environ.get("OUT", FOLDER))
+    return folder / ("connectome.json" if place == "host" else f"connectome-{place}.json")
+
+
+if __name__ == "__main__":
+    run(1, *sys.argv[1:2]).show()
