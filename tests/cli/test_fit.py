@@ -37,15 +37,16 @@ def test_accuracies_are_held_out_and_the_model_has_seen_everything(beats):
     told = json.loads(invoke("fit", beats, "--model", "m.gfm", *options).stdout)
     assert (told["n_train"], told["n_test"]) == (44, 16)
     assert told["random"]["n_draws"] == len(told["random"]["accuracy"]) == 5
-    data, model = np.load(beats), load("m.gfm")
+    model = load("m.gfm")
+    with np.load(beats) as data:
+        X, y = data["X"], data["y"]
     judge: Any = clone(model)
-    again = judge.fit(data["X"], data["y"])
-    np.testing.assert_array_equal(model.u_, again.u_)
+    np.testing.assert_array_equal(model.u_, judge.fit(X, y).u_)
     assert told["soft_margin"] == model.soft_margin_
     # The accuracy is that of a fit without the held-out series.
-    train, held = _hold_out(data["y"], 0.25, seed=0)
-    judge.fit(data["X"][train], data["y"][train])
-    assert told["accuracy"] == judge.score(data["X"][held], data["y"][held])
+    train, held = _hold_out(y, 0.25, seed=0)
+    judge.fit(X[train], y[train])
+    assert told["accuracy"] == judge.score(X[held], y[held])
 
 
 def test_nothing_is_said_of_accuracy_if_nothing_is_held_out(beats):

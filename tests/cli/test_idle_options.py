@@ -56,7 +56,6 @@ IDLE = [
     *(
         ("fit", "beats.npz", "--classifier", "pooled", *option)
         for option in (
-            ["--report", "page.html"],
             ["--projection", "shared"],
             ["--certify"],
             ["--neurons", "9"],

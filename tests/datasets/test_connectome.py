@@ -160,11 +160,11 @@ def test_a_network_of_named_cells(tmp_path):
     path = write(tmp_path / "e.csv", "pre,post,count\nA,B,2\nB,A,2\nC,A,1\nB,C,3\n")
     connectome = read_connectome(path)
     whole = Reservoir.from_graph(connectome, spectral_radius=0.5)
-    assert np.abs(np.linalg.eigvals(np.asarray(whole.weights))).max() == pytest.approx(0.5)
+    assert np.abs(np.linalg.eigvals(whole.weights.toarray())).max() == pytest.approx(0.5)
     part = Reservoir.from_graph(
         connectome, spectral_radius=None, nodes=["B", "C"], inhibitory=["B"]
     )
-    assert np.asarray(part.weights).tolist() == [[0, 0], [-3, 0]]
+    assert part.weights.toarray().tolist() == [[0, 0], [-3, 0]]
     with pytest.raises(ValueError, match="`nodes` must name cells"):
         Reservoir.from_graph(connectome, nodes=["D"])
     with pytest.raises(ValueError, match="`weight` has no effect for a connectome"):

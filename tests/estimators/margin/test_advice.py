@@ -107,10 +107,12 @@ def printed(eta: float, scores: EtaChoice | None) -> str:
     network = SimpleNamespace(n_neurons=5)
     fitted = SimpleNamespace(classes_=[0, 1], n_features_in_=4, reservoir_=network)
     vars(fitted).update(eta_=eta, eta_scores_=scores, unfolding_=None)
-    task: Any = SimpleNamespace(name="beats", y=[0, 1], judged=("", "", "test"))
+    task: Any = SimpleNamespace(
+        name="beats", y=[0, 1], y_test=None, whole=None, judged=("", "", "test")
+    )
     row: Any = SimpleNamespace(classifier=fitted, order=0, noise=0.0, bound=np.nan)
     vars(row).update(network_and_order="", projection="", soft_margin=1.0, accuracy=1.0)
-    return fit._facts(task, row)["η"]
+    return fit._facts(task, row, row, None)["η"]
 
 
 def test_a_wide_gap_is_printed_with_what_to_do():

@@ -536,7 +536,9 @@ class SequenceEstimator(Checked):
     def _drive(self, pairs: Pairs) -> DrivenPairs:
         """Run all sequences through the chosen network."""
         memory = self._memory(pairs.longest)
-        return DrivenPairs.of(self.driven_, pairs, self._skipped(self._room(memory, pairs)))
+        # A readout of inputs alone needs no more steps before its first one than it sees.
+        room = memory if self._first else self._room(memory, pairs)
+        return DrivenPairs.of(self.driven_, pairs, self._skipped(room))
 
     def _fit_readout(self, pairs: Pairs, ridge: float) -> int:
         run, memory = self._drive(pairs), self._memory(pairs.longest)
