@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from greenfold import (
@@ -75,10 +75,11 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
         lambda model: model.forecast(5),
     ),
 }
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.parametrize("case", CASES),
-]
+#: Base classes, which nobody fits.
+BASES = {"SeriesEstimator", "Checked", "SeriesClassifier", "SeriesRegressor"}
+BASES |= {"NetworkEstimator", "PooledEstimator", "SequenceEstimator"}
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+each_case = pytest.mark.parametrize("case", CASES)
 
 
 class Moment:
@@ -125,6 +126,7 @@ def stopped(model, data, moment):
     return False
 
 
+@each_case
 def test_a_refit_leaves_the_earlier_model(case):
     blank, (first, second), shown = CASES[case]
     earlier = shown(unfitted(blank).fit(*first))
@@ -141,6 +143,7 @@ def test_a_refit_leaves_the_earlier_model(case):
     assert n_stopped >= MOMENTS - 1  # the last may come too late
 
 
+@each_case
 def test_a_first_fit_leaves_none(case):
     blank, (_, second), shown = CASES[case]
     for moment in moments(blank, second):
@@ -149,3 +152,41 @@ def test_a_first_fit_leaves_none(case):
             with pytest.raises(NotFittedError):
                 shown(model)
             assert set(vars(model)) == set(vars(unfitted(blank)))
+
+
+def test_every_estimator_is_among_the_cases():
+    def descendants(kind):
+        return {kind}.union(*map(descendants, kind.__subclasses__()))
+
+    ours = {
+        kind
+        for kind in descendants(BaseEstimator)
+        if "greenfold.estimators" in kind.__module__
+    }
+    names = {kind.__name__ for kind in ours if not kind.__module__.endswith(".aeon")}
+    assert names - BASES == {type(blank).__name__ for blank, _, _ in CASES.values()}
+
+
+@pytest.mark.needs("aeon")
+@pytest.mark.parametrize(
+    "name", ["ReservoirClassifier", "PooledReservoirClassifier", "ReservoirFeatures"]
+)
+def test_a_refit_by_aeon_leaves_the_earlier_model_or_none(name):
+    """aeon resets an estimator before it fits, and marks it as fitted at the end."""
+    from greenfold.estimators import aeon
+
+    first, second = halves(BEATS[:, None, :], NAMES)
+    options = SMALL if name == "ReservoirClassifier" else {**POOLED, "random_state": 0}
+    blank: Any = getattr(aeon, f"Aeon{name}")(**options)
+    shown = "transform" if name == "ReservoirFeatures" else "predict_proba"
+    earlier = getattr(unfitted(blank).fit(*first), shown)(BEATS[:, None, :])
+    for moment in moments(blank, second):
+        model: Any = unfitted(blank).fit(*first)
+        if not stopped(model, second, moment):
+            continue
+        if getattr(model, "is_fitted", False):
+            found = getattr(model, shown)(BEATS[:, None, :])
+            np.testing.assert_array_equal(found, earlier)
+        else:  # AttributeError if the reset itself was interrupted
+            with pytest.raises((ValueError, AttributeError)):
+                getattr(model, shown)(BEATS[:, None, :])

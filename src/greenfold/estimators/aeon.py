@@ -173,7 +173,7 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     ----------
     horizon : int
         Number of steps ahead that ``predict`` forecasts in closed loop.
-    n_neurons, input_weights, max_iter, search, random_state
+    n_neurons, input_weights, max_iter, random_state
         See `ReservoirForecaster`; ``forecaster_`` is the fitted `ReservoirForecaster`.
 
     Examples
