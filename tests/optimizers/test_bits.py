@@ -82,6 +82,17 @@ def test_a_given_input_projection_does_not_claim_a_readout_that_was_rounded():
     assert "best readout found with so few bits" in many.message
 
 
+def test_a_million_readouts_are_compared_for_a_given_input_projection():
+    """With a climb instead, better readouts of a few neurons were missed."""
+    network, stimuli, G = tensor(4, 3)
+    u = np.ones(4) / 2
+    best = optimize(network, stimuli, ETA, device=Device(bits=5), u=u)
+    a = _units(every(range(-15, 16), 4)) @ np.einsum("koi,i->ok", G, u)
+    truth = (a @ stimuli.mu - ETA / 2 * ((a @ stimuli.psi) * a).sum(1)).max()
+    assert best.status == "exhaustive"
+    assert best.soft_margin == pytest.approx(truth, rel=1e-9)
+
+
 @pytest.mark.parametrize("mask", ["nonnegative", "levels=4", "box=-0.6,0.6"])
 def test_masks_that_are_not_compared_promise_no_more_than_the_best_found(mask):
     network, stimuli, _ = tensor(5, 6)

@@ -81,6 +81,24 @@ def test_few_driven_inputs_are_cut_instead_of_many_outputs():
         assert found.soft_margin <= bound + 1e-9 * abs(bound)
 
 
+@pytest.mark.parametrize("one", ["inputs", "outputs"])
+def test_one_value_leaves_no_gap_however_strong_the_amplification(one):
+    """Squares of kernels of 1e8 hide the readout that cancels them."""
+    weights = 40 * np.random.default_rng(5).standard_normal((3, 3))
+    network = unfold(Reservoir(weights, 1.0, allow_unstable=True), n_steps=6, dt=0.05)
+    stimuli = GaussianStimuli(np.zeros(6), np.eye(6))
+    device = Device(inputs=[0]) if one == "inputs" else Device(outputs=[0])
+    best = optimize(network, stimuli, 1e5, device=device)
+    assert best.status == "certified"
+    G = network.greens1()
+    K = G[:, :, 0] if one == "inputs" else G[:, 0]
+    sizes = np.linalg.svd(K, compute_uv=False)
+    # Singular values are precise to the rounding of the largest one.
+    truth, known = -1e5 / 2 * sizes[-1] ** 2, 1e-14 * sizes[0] / sizes[-1]
+    assert known < 0.01
+    assert best.soft_margin == pytest.approx(truth, rel=2 * known)
+
+
 @pytest.mark.parametrize("n_inputs", [1, 2])
 @pytest.mark.parametrize("strength", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("eta", [1e-6, 4.5, 1e3, 1e6])

@@ -183,6 +183,18 @@ def test_means_that_coincide():
     assert found[0].upper_bound == pytest.approx(0, abs=1e-15)
 
 
+def test_means_that_noise_drowns():
+    """The best size of the kernel is zero up to rounding; it was divided by."""
+    network = unfold(Reservoir(np.zeros((2, 2))), n_steps=5, dt=0.5)
+    stimuli = GaussianStimuli(1e-8 * np.arange(5.0), np.eye(5))
+    device = Device(state_noise=[0.15, 0.05], readout_noise=1.2)
+    best = optimize(network, stimuli, ETA, device=device)
+    assert best.status == "certified"
+    # A readout of the second neuron alone, and an input of the first alone. The means could
+    # add 1e-17.
+    assert best.soft_margin == pytest.approx(-ETA / 2 * (0.05**2 + 1.2**2), rel=1e-12)
+
+
 def test_covariance_known_by_its_factor(rng):
     """40 values, six series: the same as with the matrix."""
     factor, system = rng.standard_normal((40, 6)), problem(Reservoir.cycle(30), 40)[0]

@@ -18,9 +18,10 @@ from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from .linear import Candidate, LinearProblem
 
-#: Number of readouts up to which all are compared for one u; the number of products up to
-#: which all are compared with their best u or mask; and the number of entries of one batch.
-_READOUTS, _PRODUCTS, _BATCH = 2**18, 2e7, 2**22
+#: Number of readouts up to which all are compared for one u; the number of readouts and of
+#: products up to which all are compared with their best u or mask; and the number of
+#: entries of one batch.
+_AT_ONE, _READOUTS, _PRODUCTS, _BATCH = 2**24, 2**18, 2e7, 2**22
 #: Limit of rounds that alternate u and a rounded readout, number of roundings that are
 #: improved, and relative gain that is more than rounding.
 _ROUNDS, _AHEAD, _GAIN = 5, 4, 1e-12
@@ -56,9 +57,8 @@ def _best_of(
     """Return the best readout for one u, and whether all readouts were compared."""
     quadratic = UnitQuadratic(*problem.readout_terms(u), problem.eta)
     n = problem.system.n_outputs
-    if len(weights) ** n <= _READOUTS:
-        every = combinations(weights, n, half=False)
-        s, status = every[int(np.argmax(quadratic.values(every)))], "exhaustive"
+    if len(weights) ** n <= _AT_ONE:
+        s, status = quadratic.best(weights), "exhaustive"
     else:
         starts = list(roundings(problem.best_readout(u)[0], weights))
         values = [-quadratic.value(weights[k]) for k in starts]

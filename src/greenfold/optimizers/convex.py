@@ -391,6 +391,8 @@ class Search:
         """
         if self.n_cells or self.max_nodes == 0:
             return False
+        if self._solve_for_one():
+            return True
         directions = Directions.of(self.problem, most)
         if directions is None:
             return False
@@ -405,6 +407,20 @@ class Search:
             if self.is_closed and found.n_cells > _QUICK_CELLS:
                 break
         return self.is_closed
+
+    def _solve_for_one(self) -> bool:
+        """Solve for one projection if the other has a single value, which is ±1."""
+        problem, one = self.problem, np.ones((1, 1))
+        if problem.system.n_inputs * problem.stimuli.n_channels == 1:
+            found = Candidate(one, *problem.best_readout(one), "solved")
+        elif problem.system.n_outputs == 1:
+            u, margin = problem.best_input(one[0])
+            found = Candidate(u, one[0], margin, "solved")
+        else:
+            return False
+        self.keep(found)
+        self.branched, self.n_cells = self.value, 1
+        return True
 
     def _branch(self) -> bool:
         """Cut the node with the largest bound into sectors until all bounds are closed."""

@@ -117,11 +117,6 @@ class Directions:
         It starts from a known κ, ``value``, and cuts at most ``limit`` cells.
         """
         n_dimensions, n = self.B.shape
-        if n_dimensions == 1:
-            x = np.ones((1, 1))
-            values, y = self.values(x)
-            yield Found(x[0], y[0], float(values[0]), float(values[0]), 1)
-            return
         cells, closed, n_cells = _whole(n_dimensions), -np.inf, 0
         step = max(1, _BATCH // (n**2 * n_dimensions))
         while len(cells) and n_cells < limit:

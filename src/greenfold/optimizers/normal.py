@@ -476,14 +476,17 @@ class _Barrier:
         flat, sizes, v = found.w.ravel(), found.sizes, found.v / found.v.sum()
         pulled, total, cost = flat @ self.A, float(sizes.sum()), 0.0
         rising, curved = float(flat @ self.p.ravel()), float(pulled @ pulled)
-        if self.dual.curvature:
+        if self.prices.any() and not self.dual.curvature:
+            cost = 0.5 * float(self.prices @ v)
+        if not total:
+            longest = 0.0
+        elif self.dual.curvature:
             curved, longest = curved + total**2 / self.dual.curvature, np.inf
         elif self.prices.any():
             some = sizes > 0
             longest = float((sizes[some] ** 2 / v[some]).sum()) ** -0.5
-            cost = 0.5 * float(self.prices @ v)
         else:
-            longest = 1 / total if total else 0.0
+            longest = 1 / total
         scale = min(rising / curved, longest) if curved > 0 else longest
         value = scale * rising - 0.5 * scale**2 * curved - cost
         return _Weights(found.blocks, scale * found.w, v), value

@@ -37,6 +37,8 @@ _PERTURBED, _SPREAD, _ENUMERATED = 2, 0.3, 2**12
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
 #: Ratio of two levels beyond which rounding loses the smaller level.
 _SPAN = 1e12
+#: Number of vectors whose sums are formed together.
+_SUMS = 2**18
 #: Time of a product of `best_inputs`, relative to a product in a decomposition.
 _CHEAP = 0.05
 #: Levels by their number, if the number determines their sizes.
@@ -296,10 +298,14 @@ def combinations(levels: np.ndarray, n: int, *, half: bool) -> np.ndarray:
     With ``half``, for symmetric levels, only one of each vector and its negative.
     """
     total = len(levels) ** n
-    places = len(levels) ** np.arange(n)[::-1]
-    number = np.arange(-(-total // 2) if half else total)
-    rows = levels[(number[:, None] // places) % len(levels)]
+    rows = _rows(levels, n, -(-total // 2) if half else total)
     return rows[rows.any(1)]
+
+
+def _rows(levels: np.ndarray, n: int, count: int) -> np.ndarray:
+    """Return the first vectors of n levels, as rows."""
+    places = len(levels) ** np.arange(n)[::-1]
+    return levels[(np.arange(count)[:, None] // places) % len(levels)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,10 +320,27 @@ class UnitQuadratic:
         """Return κ at s; −∞ for s = 0."""
         return float(self.of_sums(self.b @ s, s @ s, s @ self.Q @ s))
 
-    def values(self, rows: np.ndarray) -> np.ndarray:
-        """Return κ at each row."""
-        curved = ((rows @ self.Q) * rows).sum(1)
-        return self.of_sums(rows @ self.b, (rows**2).sum(1), curved)
+    def best(self, levels: np.ndarray) -> np.ndarray:
+        """Return the best of all vectors of these levels, from sums over two halves."""
+        n = len(self.b)
+        h = n // 2
+        first, last = (_rows(levels, m, len(levels) ** m) for m in (h, n - h))
+        bs, ss = last @ self.b[h:], (last**2).sum(1)
+        qs = ((last @ self.Q[h:, h:]) * last).sum(1)
+        best, value = last[0], -np.inf
+        step = max(1, _SUMS // len(last))
+        for k in range(0, len(first), step):
+            some = first[k : k + step]
+            own = ((some @ self.Q[:h, :h]) * some).sum(1)
+            found = self.of_sums(
+                (some @ self.b[:h])[:, None] + bs,
+                (some**2).sum(1)[:, None] + ss,
+                own[:, None] + qs + 2 * (some @ self.Q[:h, h:]) @ last.T,
+            )
+            i, j = np.unravel_index(int(np.argmax(found)), found.shape)
+            if found[i, j] > value:
+                best, value = np.append(some[i], last[j]), float(found[i, j])
+        return best
 
     def of_sums(self, bs, ss, qs):
         """Return κ from b·s, s·s and sᵀQs."""
