@@ -94,11 +94,10 @@ class Picture:
         *,
         lw: float | None = None,
         alpha: float | None = None,
-        marker: str | None = None,
     ) -> None:
         """Draw a line, with an entry in the legend if it has a label."""
         look = line_style(hue, dash)
-        self.axes.plot(x, y, lw=lw, alpha=alpha, marker=marker, **look)
+        self.axes.plot(x, y, lw=lw, alpha=alpha, **look)
         if label:
             self.add_key(label, hue, dash, alpha or 1.0)
 
@@ -366,15 +365,15 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
             again = optimize(row.classifier.unfolding_, stimuli, row.classifier.eta_)
             again.raise_if_interrupted()
             curves.append((row, again.history[:, 0] - again.history[:, 1]))
-    curves = [(row, curve) for row, curve in curves if len(curve)]
+    # A single evaluation is no path: an exact solution needs no other.
+    curves = [(row, curve) for row, curve in curves if len(curve) > 1]
     if not curves:
         return None
     title = "Soft margin over the optimisation"
     with drawing("history", title, "evaluation", _KAPPA) as made:
         for row, curve in curves:
-            mark = "o" if len(curve) == 1 else None
             steps = np.arange(len(curve))
-            made.line(steps, curve, _hue(row), bool(row.order), _name(row), marker=mark)
+            made.line(steps, curve, _hue(row), bool(row.order), _name(row))
         # Draw the bound of the first comparison; a row has the mean over all.
         each = [
             (row.bound, np.ravel(row.classifier.soft_margin_bound_)) for row, _ in curves
