@@ -13,8 +13,8 @@ from greenfold.estimators.sequences.choice import (
     WORST,
     Candidate,
     Pairs,
+    Scales,
     choose,
-    cost,
     last_blocks,
 )
 from greenfold.math.ridge import RidgeSums
@@ -77,9 +77,30 @@ def test_steps_without_skill_count_little_but_divergence_shows():
 
 
 def test_the_cost_weighs_orders_of_magnitude_alike():
-    errors = np.full((4, 3), 1e-8)
+    errors = np.full((4, 3), 1e-4)
     errors[:, 2] = 1.0
-    assert cost(errors, np.ones(3)) == pytest.approx(np.log(1e-8) / 3, rel=1e-12)
+    scales = Scales(np.full(3, 1 / 3), 1e-20)
+    assert scales.cost(errors) == pytest.approx(np.log(1e-4) / 3, rel=1e-12)
+
+
+def test_errors_that_nobody_sees_are_alike():
+    """Of two exact forecasts, none is better; tiny errors are no merit if others fail."""
+    rng = np.random.default_rng(0)
+    exact, more = (candidate(kind, np.full((16, 20), 1e-30)) for kind in ("one", "two"))
+    exact.errors[:] = 1e-22 * rng.uniform(0.9, 1.1, (16, 20))
+    assert choose([exact, more]) is exact
+    fails = candidate("fails", exact.errors.copy())
+    fails.errors[:, 8:] = 0.5
+    good = candidate("good", 1e-4 * rng.uniform(0.9, 1.1, (16, 20)))
+    assert choose([fails, good]) is good
+
+
+def test_a_few_starts_that_fail_do_not_hide_that_the_others_are_better():
+    rng = np.random.default_rng(0)
+    poor = candidate("poor", rng.uniform(0.8, 1.0, (16, 30)))
+    good = candidate("good", 1e-3 * rng.uniform(0.5, 2.0, (16, 30)))
+    good.errors[:2] = 3.0
+    assert choose([poor, good]) is good
 
 
 def test_sums_of_some_features_are_those_of_a_smaller_problem():
@@ -116,6 +137,33 @@ def test_forecasts_of_short_noise_are_no_worse_than_ridge_on_delays():
     own, simple = np.median(errors, axis=0)
     assert own < 1.15 * simple
     assert np.max(errors) < 5 * z.std()
+
+
+def test_loops_that_diverge_with_all_samples_are_seen():
+    """A ridge on delays is exact for growth: by a factor of 380 in a fifth of the first."""
+    for growth, stays in ((1.16, False), (1.02, True)):
+        z = growth ** np.arange(200.0)
+        model = ReservoirForecaster(10, max_iter=2, random_state=0).fit(z)
+        assert model.chosen_.weights == "none"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ahead = model.forecast(39)
+        assert np.isfinite(ahead).all() == stays
+        assert model._stays(model._next_samples([z[:, None]], None), model.ridge_) == stays
+
+
+def test_what_diverges_is_not_kept_if_anything_else_stays():
+    class Bounded(ReservoirForecaster):
+        def _stays(self, pairs, ridge):
+            return self._first == 0  # as if all ridges on delays diverged
+
+    z = np.sin(np.arange(200) / 7)
+    options = {"n_neurons": 10, "leak": 1.0, "max_iter": 2, "random_state": 0}
+    options["spectral_radius"] = 0.5
+    assert ReservoirForecaster(**options).fit(z).chosen_.weights == "none"
+    chosen = Bounded(**options).fit(z).chosen_
+    assert chosen.weights in ("drawn", "solved")
+    assert chosen.others["ridge on delays"] < chosen.error
 
 
 def test_the_radius_follows_the_data():

@@ -54,7 +54,7 @@ def test_half_widths_cover_as_order_statistics_do(m):
     """A new error is below the k-th of m with probability k / (m + 1), exactly."""
     rng = np.random.default_rng(m)
     errors, fresh = rng.exponential(size=(m, 2000, 1)), rng.exponential(size=(2000, 1))
-    found, n_held = half_widths(errors, 0.9)
+    found, n_held = half_widths(errors, 0.9, np.full(2000, m))
     chance = np.ceil((m + 1) * 0.9) / (m + 1)
     assert chance >= 0.9
     assert n_held == 2000
@@ -66,13 +66,35 @@ def test_half_widths_beyond_the_loops_stay_at_their_largest():
     errors = np.tile(np.array([1.0, 3.0, 2.0, 9.0])[None, :, None], (20, 1, 2))
     errors[9:, 2] = np.inf  # diverged
     errors[8:, 3] = np.nan  # the blocks ended
-    found, n_held = half_widths(errors, 0.9)
+    found, n_held = half_widths(errors, 0.9, np.array([20, 20, 20, 8]))
     assert n_held == 3
     assert found[:, 0].tolist() == [1, 3, np.inf, np.inf]
-    found, n_held = half_widths(errors[:, [0, 1, 3]], 0.9)
+    found, n_held = half_widths(errors[:, [0, 1, 3]], 0.9, np.full(3, 20))
     assert (n_held, found[:, 1].tolist()) == (2, [1, 3, 3])
     with pytest.raises(ValueError, match=r"`level` must be at most 0.952, because .* 20 h"):
-        half_widths(errors, 0.96)
+        half_widths(errors, 0.96, np.full(4, 20))
+
+
+def test_few_loops_that_do_not_overlap_widen_the_band():
+    errors = np.arange(1.0, 51.0)[:, None, None]
+    for apart, wanted in ((50, 46), (20, 48), (9, 50), (3, 50)):  # 46/50, 19/20, 9/9
+        found, _ = half_widths(errors, 0.9, np.array([apart]))
+        assert found.item() == wanted
+
+
+def test_loops_that_do_not_overlap_are_counted(forecaster):
+    held = forecaster._held_out
+    found = held.apart(60)
+    assert found[0] == len(held.begins)
+    for n_steps in (7, 60):
+        count = 0
+        for fold in set(held.folds):
+            free = 0  # where the last loop that was counted has ended
+            for begin, end in zip(held.begins, held.ends, strict=True):
+                inside = held.begins[held.folds == fold][0] <= begin <= end - n_steps
+                if inside and end == held.ends[held.folds == fold][0] and begin >= free:
+                    count, free = count + 1, begin + n_steps
+        assert found[n_steps - 1] == count
 
 
 def test_the_band_is_symmetric_and_widens(forecaster):

@@ -296,7 +296,7 @@ def test_predict_goes_on_from_a_state(filtered):
 
 
 def test_linear_networks_bring_their_certificate():
-    x, y = narma(500, rng=0)
+    x, y = narma(1000, rng=0)
     network = EchoStateNetwork.random(20, gain=Gain.linear(), spectral_radius=0.6, rng=0)
     model = SequenceRegressor(
         reservoir=network, ridge=1e-3, see_input=False, random_state=0

@@ -3,7 +3,8 @@
 This is split conformal prediction, step by step ahead: loops start on blocks that their
 readout has not seen, and the band is as wide as a quantile of their errors. The quantile
 has the usual correction for finite samples (Lei et al., J. Am. Stat. Assoc. 113, 2018):
-the ⌈(m + 1) · level⌉-th smallest of m errors.
+the ⌈(m + 1) · level⌉-th smallest of m errors. Loops that overlap have similar errors, so
+the correction is that of loops that do not.
 """
 
 from __future__ import annotations
@@ -131,6 +132,19 @@ class HeldOutLoops:
             found[own, :length] = error.transpose(1, 0, 2)
         return found
 
+    def apart(self, n_steps: int) -> np.ndarray:
+        """Return how many loops of 1, 2, …, n_steps steps do not overlap, (n_steps,)."""
+        found = np.zeros(n_steps, dtype=int)
+        for fold in range(len(self.readouts)):
+            begins, ends = (one[self.folds == fold] for one in (self.begins, self.ends))
+            for index in range(n_steps):
+                own = begins[begins + index < ends]
+                place = 0
+                while place < len(own):
+                    found[index] += 1
+                    place = int(np.searchsorted(own, own[place] + index + 1))
+        return found
+
 
 def _blocks(first: np.ndarray, ends: np.ndarray, steps: np.ndarray) -> list[Block]:
     """Return blocks to hold out in turn: about four, none across two sequences."""
@@ -146,11 +160,14 @@ def _blocks(first: np.ndarray, ends: np.ndarray, steps: np.ndarray) -> list[Bloc
     return found
 
 
-def half_widths(errors: np.ndarray, level: float) -> tuple[np.ndarray, int]:
+def half_widths(
+    errors: np.ndarray, level: float, apart: np.ndarray
+) -> tuple[np.ndarray, int]:
     """Return half widths (n_steps, n_channels) of a band, and the steps they hold for.
 
     ``errors`` are those of `HeldOutLoops.errors`. Beyond the last step that enough loops
-    reach, the width stays at its largest.
+    reach, the width stays at its largest. Of the loops that reach a step, ``apart``
+    (n_steps,) do not overlap: they alone correct the quantile for a finite sample.
     """
     reached = (~np.isnan(errors[..., 0])).sum(0)
     rank = np.ceil((reached + 1) * level - 1e-9).astype(int)
@@ -159,6 +176,9 @@ def half_widths(errors: np.ndarray, level: float) -> tuple[np.ndarray, int]:
     what = f"{reached[0]} held-out loops of the training series; got {level:g}"
     wanted = f"`level` must be at most {most:.3g}, because the band rests on {what}."
     check.require(n_steps, wanted)
+    few = np.maximum(apart, 1)
+    share = np.minimum(np.ceil((few + 1) * level - 1e-9) / few, 1)
+    rank = np.ceil(reached * share - 1e-9).astype(int)
     ordered = np.sort(errors, axis=0)  # NaN is last
     widths = np.empty(errors.shape[1:])
     for index in range(n_steps):

@@ -168,6 +168,10 @@ class SequenceEstimator(Checked):
         """Return squared errors (1, n_starts, n_steps) of simple predictions, by name."""
         raise NotImplementedError
 
+    def _stays(self, pairs: Pairs, ridge: float) -> bool:
+        """Return whether predictions stay near the data, after a fit to all of them."""
+        return True
+
     #: Scales of inputs and targets, and whether targets had one axis.
     _x_scale: Scale
     _y_scale: Scale
@@ -253,12 +257,25 @@ class SequenceEstimator(Checked):
         found = [simple, own] if self.see_input == "auto" else [own]
         if isinstance(self.input_weights, str) and self.input_weights == "solved":
             found += self._solved(drawn, own.network.n_seen, pairs, skipped, unseen)
-        best = choose(found)
+        best = self._accepted(found, pairs)
         if best.kind == SOLVED and hasattr(self, "projections_"):
             best = self._certified(best, pairs, skipped)
-        self._first, self.driven_ = best.first, best.network
+            self.driven_ = best.network
         self._add_choice(best, [simple, *found], beside, pairs, unseen)
         return self._fit_readout(pairs, best.ridge)
+
+    def _accepted(self, found: list[Candidate], pairs: Pairs) -> Candidate:
+        """Set and return the best candidate whose readout of all data stays near them."""
+        left = list(found)
+        while left:
+            best = choose(left)
+            self._first, self.driven_ = best.first, best.network
+            if self._stays(pairs, best.ridge):
+                return best
+            left.remove(best)
+        best = choose(found)
+        self._first, self.driven_ = best.first, best.network
+        return best
 
     @property
     def _ridges(self) -> np.ndarray:

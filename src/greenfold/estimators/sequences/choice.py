@@ -23,14 +23,17 @@ from ...math.ridge import RidgeSums
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
 #: Number of blocks of a series that are held out in turn to choose the penalty and the
 #: inputs of drawn weights, and share of the steps at the end that nothing is fitted to.
-_N_BLOCKS, _SHARE = 3, 0.2
+_N_BLOCKS, SHARE = 3, 0.2
 #: Largest squared error that counts, in squared deviations: a diverged loop has this one.
 WORST = 100.0
 #: Weight of a step at which no candidate has skill.
 _NO_SKILL = 0.05
-#: Number of standard errors by which a less simple candidate must be better. Loops that
-#: start close together are alike, so a standard error is too small.
-_ERRORS = 2.0
+#: Share of the smallest error of all, over all steps, below which errors are alike, and an
+#: error that nobody sees.
+_ALIKE, _UNSEEN = 0.01, 1e-6
+#: Number of standard errors, and share, by which a less simple candidate must be better.
+#: Loops that start close together are alike, so a standard error is too small.
+_ERRORS, _BETTER = 2.0, 0.001
 
 
 class Block(NamedTuple):
@@ -131,7 +134,7 @@ def blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:
 def last_blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:
     """Return the last fifth of the steps that count, by weight, in their order."""
     known = [np.concatenate([np.zeros(min(skipped, len(w))), w[skipped:]]) for w in weights]
-    left, found = _SHARE * sum(one.sum() for one in known), list[Block]()
+    left, found = SHARE * sum(one.sum() for one in known), list[Block]()
     for index in range(len(known) - 1, -1, -1):
         later = known[index][::-1].cumsum()  # weight from each step on
         n = int(np.searchsorted(later, left * (1 - 1e-9))) + 1
@@ -140,29 +143,6 @@ def last_blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:
             found.append(Block(index, slice(start, len(later))))
             left -= later[-1]
     return found[::-1]
-
-
-def cost(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the mean over steps of the log of the root mean square over starts.
-
-    ``errors`` (…, n_starts, n_steps) are squared. The logarithm weighs all steps ahead
-    alike, although errors of chaos grow by orders of magnitude.
-    """
-    logs = 0.5 * np.log(np.maximum(errors.mean(-2), 1e-300))
-    return logs @ weights / weights.sum()
-
-
-def scatter(one: np.ndarray, other: np.ndarray, weights: np.ndarray) -> float:
-    """Return the standard error of a difference of costs, by a jackknife of starts."""
-    n = len(one)
-    if n < 2:
-        return np.inf
-    found = []
-    for errors in (one, other):
-        left = (errors.sum(0) - errors) / (n - 1)  # (n_starts, n_steps)
-        found.append(cost(np.maximum(left, 0.0)[:, None], weights))
-    apart = found[0] - found[1]
-    return float(np.sqrt((n - 1) * apart.var()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,40 +179,76 @@ def size(errors: np.ndarray) -> float:
     return float(np.sqrt(errors.mean()))
 
 
-def step_weights(found: list[Candidate]) -> np.ndarray:
-    """Return weights of the steps (n_steps,): the skill of the best, and a little more.
+class Scales(NamedTuple):
+    """What the errors of candidates are weighed with.
 
-    Where no candidate has skill, as late in a loop of a chaotic system, a difference of
-    errors says little; but a loop must not diverge there.
+    Attributes
+    ----------
+    weights : ndarray (n_steps,)
+        The skill of the best candidate, and a little more. Where none has skill, as late
+        in a loop of a chaotic system, a difference of errors says little; but a loop must
+        not diverge there. Their sum is one.
+    floor : float
+        A squared error below which differences do not count.
     """
-    best = np.min([one.errors.mean(0) for one in found], axis=0)
-    return np.maximum(1 - best, _NO_SKILL)
+
+    weights: np.ndarray
+    floor: float
+
+    @classmethod
+    def of(cls, found: list[Candidate]) -> Scales:
+        """Return the scales of candidates."""
+        best = np.min([one.errors.mean(0) for one in found], axis=0)
+        weights = np.maximum(1 - best, _NO_SKILL)
+        least = min(size(one.errors) for one in found)
+        return cls(weights / weights.sum(), max(_ALIKE * least, _UNSEEN) ** 2)
+
+    def logs(self, errors: np.ndarray) -> np.ndarray:
+        """Return the mean over the steps of the log of errors (…, n_steps).
+
+        The logarithm weighs all steps ahead alike, although errors of chaos grow by orders
+        of magnitude.
+        """
+        return 0.5 * np.log(errors + self.floor) @ self.weights
+
+    def cost(self, errors: np.ndarray) -> float:
+        """Return the mean log of the root mean square over the starts."""
+        return float(self.logs(errors.mean(0)))
+
+    def differ(self, one: np.ndarray, other: np.ndarray) -> bool:
+        """Return whether errors are clearly larger than others from the same starts.
+
+        Their logs are compared start by start, because a few starts that fail would hide
+        that all others are better.
+        """
+        apart = self.logs(one) - self.logs(other)
+        if len(apart) < 2:
+            return False
+        least = _ERRORS * apart.std() / np.sqrt(len(apart) - 1)
+        return bool(apart.mean() > max(least, _BETTER))
 
 
 def stand_for_kinds(found: list[Candidate]) -> list[Candidate]:
     """Return the candidate with the smallest cost of each kind, in their order."""
-    weights, kinds = step_weights(found), dict.fromkeys(one.kind for one in found)
-    costs = [float(cost(one.errors, weights)) for one in found]
-    every = list(zip(costs, found, strict=True))
-    return [
-        min((pair for pair in every if pair[1].kind == kind), key=lambda pair: pair[0])[1]
-        for kind in kinds
-    ]
+    scales, best = Scales.of(found), dict[str, Candidate]()
+    for one in found:
+        other = best.setdefault(one.kind, one)
+        if scales.cost(one.errors) < scales.cost(other.errors):
+            best[one.kind] = one
+    return list(best.values())
 
 
 def choose(found: list[Candidate]) -> Candidate:
-    """Return the simplest candidate whose cost cannot be told from the best.
+    """Return the simplest candidate whose errors cannot be told from those of the best.
 
     Of each kind, the one with the smallest cost stands for all. The kinds of the first
     candidates are the simplest.
     """
-    weights, stand = step_weights(found), stand_for_kinds(found)
-    costs = [float(cost(one.errors, weights)) for one in stand]
-    best = stand[int(np.argmin(costs))]
-    for one, own in zip(stand, costs, strict=True):
-        if own - min(costs) <= _ERRORS * scatter(one.errors, best.errors, weights):
-            return one
-    return best
+    scales, stand = Scales.of(found), stand_for_kinds(found)
+    best = min(stand, key=lambda one: scales.cost(one.errors))
+    return next(
+        one for one in stand if one is best or not scales.differ(one.errors, best.errors)
+    )
 
 
 @dataclass(frozen=True)

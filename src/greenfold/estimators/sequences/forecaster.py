@@ -31,7 +31,7 @@ from .base import (
     has_one_axis,
     is_several,
 )
-from .choice import WORST, Block, DrivenPairs, Pairs
+from .choice import SHARE, WORST, Block, DrivenPairs, Pairs
 from .frames import Frame, is_pandas
 
 #: Number of closed loops to start on a held-out block, and their largest length.
@@ -314,7 +314,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         level = check.positive(level, "level")
         check.must(level < 1, "level", "be below 1", level)
         made = self._closed(n_steps, context, exog)
-        widths, n_held = half_widths(self._held_out.errors(self._run, len(made)), level)
+        widths, n_held = self._half_widths(len(made), level)
         if n_held < len(made):
             what = f"the held-out loops that set the width of the band reach {n_held} of "
             what += f"{len(made)} steps; beyond, the width stays the same, which has no "
@@ -326,6 +326,12 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             return ends
         lower, upper = map(frame.continued, ends)
         return lower, upper
+
+    def _half_widths(self, n_steps: int, level: float) -> tuple[np.ndarray, int]:
+        """Return half widths (n_steps, n_channels) and the steps they hold for."""
+        held = self._held_out
+        errors = held.errors(self._run, n_steps)
+        return half_widths(errors, level, held.apart(n_steps))
 
     def score(
         self,
@@ -450,8 +456,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             forecasts[DRAWN] = forecasts_of("random")[1]
         spread = model._y_scale.deviation
         with suppress(ValueError):  # too few held-out loops
-            errors = model._held_out.errors(model._run, horizon)
-            widths = half_widths(errors, 0.9)[0] * spread
+            widths = model._half_widths(horizon, 0.9)[0] * spread
         simple, season = simple_forecasts(values, origins, horizon)
         truth = values[origins[:, None] + np.arange(horizon)]
         index, columns = getattr(series, "index", None), getattr(series, "columns", None)
@@ -582,6 +587,22 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
             states = flat.reshape(states.shape)
         return found
+
+    def _stays(self, pairs: Pairs, ridge: float) -> bool:
+        """Return whether closed loops from all over the longest series do not diverge.
+
+        Their readout is fitted to all series, and they are as long as the unseen samples.
+        Near interpolation, a few more samples to fit can make a loop unstable.
+        """
+        run = self._drive(pairs)
+        V, intercepts = run.sums.only(slice(self._first, None)).solve(np.array([ridge]))
+        index = int(np.argmax([len(one) for one in pairs.inputs]))
+        x, n = pairs.inputs[index], len(pairs.inputs[index])
+        n_steps = min(max(int(SHARE * n), 1), _LONGEST)
+        begins = np.linspace(min(run.skipped + 1, n - 1), n - 1, _N_STARTS).astype(int)
+        rows = np.minimum(begins + np.arange(n_steps)[:, None], n - 1)
+        made = self._run(run.states[index][begins - 1], x[rows], (V[0], intercepts[0]))
+        return not np.isnan(made).any()
 
     def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
         """Return squared errors of the last value on a held-out block."""
