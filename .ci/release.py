@@ -29,6 +29,7 @@ def notes(tag: str) -> str:
     names = {
         source["tool"]["hatch"]["version"]["path"]: r'^__version__ = "([^"]+)"',
         "CITATION.cff": r"^version: (\S+)",
+        "conda/recipe.yaml": r'^  version: "([^"]+)"',
     }
     for path, pattern in names.items():
         if (named := found(pattern, path)) != version:
