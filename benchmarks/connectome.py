@@ -3,8 +3,9 @@
 The networks are made: as many cells and connections as FlyWire lists for an adult fly, or a
 part of them, with log-normal numbers of inputs and outputs per cell and of synapses per
 connection, and one sign per cell. ``python -m benchmarks.connectome [cuda]`` solves
-ECG5000, classes 1 and 2 (with ``GREENFOLD_DATA``), and two random classes of ten steps, and
-writes docs/_benchmarks/connectome.json, or connectome-cuda.json with the products on a GPU.
+ECG5000, classes 1 and 2 (with ``GREENFOLD_DATA``), and two random classes of ten steps,
+integrates a saturating network of 20,000 neurons, and writes
+docs/_benchmarks/connectome.json, or connectome-cuda.json with the products on a GPU.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from greenfold import Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.datasets import ecg5000_paper
+from greenfold.unfolding.products import Product
 
 from ._measure import (
     MIB,
@@ -34,12 +39,15 @@ from ._measure import (
 FOLDER = Path(__file__).parents[1] / "docs" / "_benchmarks"
 #: Cells and connections of an adult fly (Dorkenwald et al., Nature 634, 2024).
 N_CELLS, N_CONNECTIONS = 138_639, 15_000_000
-SIZES: tuple[int, ...] = (100_000, 1_000_000, N_CONNECTIONS)
+SIZES: tuple[int, ...] = (N_CONNECTIONS, 1_000_000, 100_000)
 #: Share of cells that excite, spread of the logarithms, and the largest |λ|.
 EXCITATORY, SPREAD, RADIUS = 0.7, 1.0, 0.9
 DURATION, TAU, ETA = 10.0, 0.25, 10.0
 #: Number of random u that a result is compared with.
 N_DRAWN = 5
+#: The saturating network: neurons, share of connections, series and their steps; and its
+#: target, time over that of the bare products.
+N_NEURONS, SHARE, N_SERIES, N_STEPS, OVER = 20_000, 0.005, 200, 70, 2.5
 #: Targets: gap, seconds on a GPU and on two cores, memory in MiB, exponent of the growth.
 GAP, SECONDS, MEMORY, EXPONENT = 1e-5, {"cuda": 15, "host": 600}, 3072, 1.2
 
@@ -120,6 +128,63 @@ def solved(n_connections: int, place: str) -> dict[str, Any]:
     return found
 
 
+def integrated(place: str) -> dict[str, Any]:
+    """States and one gradient of a network as it is, beside its bare products."""
+    network = Reservoir.random(
+        N_NEURONS, gain=Gain.tanh(), connectivity=SHARE, spectral_radius=RADIUS, rng=0
+    )
+    system = Dynamics(network, n_steps=N_STEPS, dt=DURATION / N_STEPS)
+    rng = np.random.default_rng(1)
+    X: Any = rng.standard_normal((N_SERIES, N_STEPS))
+    bar: Any = rng.standard_normal((N_SERIES, N_NEURONS))
+    u = rng.standard_normal(N_NEURONS)[:, None] / np.sqrt(N_NEURONS)
+    if place == "cuda":
+        import torch
+
+        X, bar = torch.asarray(X, device="cuda"), torch.asarray(bar, device="cuda")
+    before, shapes = resident_bytes(), Counter[int]()
+    plain, back = Product.__call__, Product.back
+
+    def counted(self: Product, y: Any) -> Any:
+        shapes[int(y.shape[0])] += 1
+        return plain(self, y)
+
+    def counted_back(self: Product, bar: Any) -> Any:
+        shapes[-int(bar.shape[0])] += 1
+        return back(self, bar)
+
+    def gradient() -> Any:
+        return system.prepare(X)(u).pullback(bar)
+
+    Product.__call__, Product.back = counted, counted_back
+    gradient()  # plans the sub-steps, too
+    shapes.clear()
+    gradient()
+    Product.__call__, Product.back = plain, back
+    found = {"seconds": _timed(gradient, place), "mib": (peak_bytes() - before) / MIB}
+    found["columns"] = sum(abs(rows) * n for rows, n in shapes.items())
+    product = Product.of(network.weights).on(bar, bar.dtype)
+    alone = 0.0
+    for rows, n in shapes.items():
+        work = product if rows > 0 else product.back
+        alone += n * _timed(partial(work, bar[: abs(rows), :]), place)
+    return found | {"products_alone_s": alone, "connections": int(network.weights.nnz)}
+
+
+def _timed(work: Callable[[], Any], place: str) -> float:
+    """The shorter of two times; on a host, where it is long, the only one."""
+    taken = []
+    for _ in range(2 if place == "cuda" else 1):
+        start = time.perf_counter()
+        work()
+        if place == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
 def run(rounds: int, place: str = "host") -> Report:
     """All sizes; the largest takes some minutes on a host. Every row is measured once."""
     del rounds
@@ -153,6 +218,12 @@ def run(rounds: int, place: str = "host") -> Report:
             )
             rows.append(Row(title, seconds, "s", target, met, shown))
         write_json(_record(place), [report])
+    print("saturating network", flush=True)
+    detail = in_fresh_process(integrated, place=place)
+    ratio = detail["seconds"] / detail["products_alone_s"]
+    title = f"{N_NEURONS:,} tanh neurons, {N_SERIES} series × {N_STEPS} steps: a gradient"
+    detail.pop("peak_bytes")
+    rows.append(Row(title, ratio, "× products", f"≤ {OVER}", ratio <= OVER, detail))
     for name, seconds in taken.items():
         slope = float(np.log(seconds[-1] / seconds[0]) / np.log(SIZES[-1] / SIZES[0]))
         title = f"growth of time in connections, {name}"
