@@ -6,15 +6,23 @@ the search on the whole matrices, and ascents with a gradient of their own.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from greenfold import Convex, Device, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.optimizers import subspace
+from greenfold.optimizers.bounds import Relaxation
+from greenfold.optimizers.linear import LinearProblem
 from greenfold.systems import LinearSystem, System
 
 from ..conftest import interrupt
+
+
+def solved(*problem: Any, **options: Any) -> Any:
+    return optimize(*problem, **options)
 
 
 class Sum:
@@ -28,16 +36,24 @@ class Sum:
 class Products(LinearSystem, System):
     """An unfolding that gives products alone."""
 
-    is_linear, degree = True, 1
+    is_linear: Any = True
+    degree: Any = 1
 
     def __init__(self, unfolding):
         self.whole, self.n_steps = unfolding, unfolding.n_steps
         self.n_inputs = self.n_outputs = unfolding.n_neurons
-        self.input_response = unfolding.maps.input_response
-        self.readout_response = unfolding.maps.readout_response
-        self.states, self.pullback = unfolding.states, unfolding.pullback
 
-    input_response = readout_response = states = pullback = None
+    def input_response(self, u):
+        return self.whole.maps.input_response(u)
+
+    def readout_response(self, v):
+        return self.whole.maps.readout_response(v)
+
+    def states(self, X, u):
+        return self.whole.states(X, u)
+
+    def pullback(self, X, u, cotangent, v=None):
+        return self.whole.pullback(X, u, cotangent, v)
 
     @property
     def maps(self):
@@ -80,8 +96,8 @@ def test_it_is_the_optimum_of_the_whole_space(kind, n, n_channels, eta, seed):
     """
     whole, stimuli = network(n, kind, seed), drawn(n_channels=n_channels, seed=seed)
     method = Convex(gap=1e-9, max_nodes=0)
-    ours = optimize(Products(whole), stimuli, eta, method)
-    theirs = optimize(whole, stimuli, eta, method)
+    ours = solved(Products(whole), stimuli, eta, method)
+    theirs = solved(whole, stimuli, eta, method)
     assert ours.status == theirs.status
     assert ours.upper_bound >= ours.soft_margin
     if theirs.status == "certified":
@@ -89,7 +105,7 @@ def test_it_is_the_optimum_of_the_whole_space(kind, n, n_channels, eta, seed):
         assert ours.upper_bound == pytest.approx(theirs.upper_bound, rel=2e-9)
     else:  # both lower the same bound, the other to a relative 1e-7
         assert ours.upper_bound == pytest.approx(theirs.upper_bound, rel=1e-4)
-    again = optimize(whole, stimuli, eta, u=ours.u)
+    again = solved(whole, stimuli, eta, u=ours.u)
     assert again.soft_margin == pytest.approx(ours.soft_margin, rel=1e-6)
     assert again.soft_margin >= ours.soft_margin * (1 - 1e-12)
 
@@ -98,7 +114,7 @@ def test_it_is_the_optimum_of_the_whole_space(kind, n, n_channels, eta, seed):
 def test_no_ascent_passes_the_bound(seed):
     """Fifty ascents in (u, v), with the gradient of the tensor of Green's functions."""
     whole, stimuli = network(30, "sparse", seed), drawn(seed=seed)
-    best = optimize(Products(whole), stimuli, method=Convex(max_nodes=0))
+    best = solved(Products(whole), stimuli, method=Convex(max_nodes=0))
     G, rng = whole.greens1(), np.random.default_rng(seed)
 
     def negative(w):
@@ -125,6 +141,66 @@ def test_no_ascent_passes_the_bound(seed):
     assert max(values) <= best.soft_margin * (1 + 1e-9) or best.status == "bounded"
 
 
+def leaves_of(monkeypatch):
+    """Keep the leaves that are proven in the whole space, with their bounds."""
+    kept, original = list[Any](), Relaxation.prove_within
+
+    def prove(self, node, outputs, inputs, **options):
+        found = original(self, node, outputs, inputs, **options)
+        kept.append((node.sectors, outputs, inputs, found[0]))
+        return found
+
+    monkeypatch.setattr(Relaxation, "prove_within", prove)
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("n_channels", "noise", "seed"), [(1, 0.0, 25), (2, 0.0, 24), (1, 0.1, 28)]
+)
+def test_a_tree_of_the_small_space_proves_the_whole(n_channels, noise, seed, monkeypatch):
+    """Pairs of the whole space lie in leaves whose bounds they do not pass.
+
+    The pairs are random, near the optimum, and the ends of ascents in the whole space. The
+    relaxation alone leaves a gap here.
+    """
+    kept, n = leaves_of(monkeypatch), 20 * (3 - n_channels)
+    whole, stimuli = network(n, "sparse", seed), drawn(n_channels=n_channels, seed=seed)
+    spread = np.linspace(0.2, 1.0, n) * noise
+    device = Device(state_noise=spread) if noise else None
+    best = solved(Products(whole), stimuli, device=device)
+    theirs = solved(whole, stimuli, device=device, method=Convex(max_nodes=500))
+    plain = solved(Products(whole), stimuli, device=device, method=Convex(max_nodes=0))
+    assert plain.status == "bounded"
+    assert best.status == theirs.status == "certified"
+    assert best.soft_margin <= theirs.upper_bound
+    assert theirs.soft_margin <= best.upper_bound < plain.upper_bound
+    covariance = np.diag(spread**2) if noise else None
+    problem = LinearProblem(whole.maps, stimuli, 10.0, covariance)
+    rng, pairs = np.random.default_rng(seed), list[Any]()
+    found = (best.u.reshape(n, -1), best.v), (theirs.u.reshape(n, -1), theirs.v)
+    for u, v in found * 100:
+        near = rng.uniform(0, 0.5)
+        pairs.append((u + near * unit(rng, u.shape), v + near * unit(rng, v.shape)))
+        pairs.append((unit(rng, u.shape), unit(rng, v.shape)))
+    size = kept[-1][1].shape[1], kept[-1][2].shape[1]
+    final = [one for one in kept if (one[1].shape[1], one[2].shape[1]) == size]
+    met = 0
+    for u, v in (*pairs, *found):
+        u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
+        kappa = problem.margin(u, v).value
+        for sectors, outputs, inputs, bound in final:
+            w = np.concatenate([outputs.T @ v, (inputs.T @ u).T.ravel()])
+            if ((sectors.x @ w) * (sectors.y @ w) >= 0).all():
+                assert kappa <= bound + 1e-14
+                met += 1
+    assert met >= len(pairs)  # the leaves cover all pairs
+
+
+def unit(rng, shape):
+    drawn = rng.standard_normal(shape)
+    return drawn / np.linalg.norm(drawn)
+
+
 def test_few_directions_are_enough(monkeypatch):
     """A hundred neurons take a fraction of their directions, and few rounds."""
     sizes = []
@@ -136,7 +212,7 @@ def test_few_directions_are_enough(monkeypatch):
 
     monkeypatch.setattr(subspace.Space, "extend", extend)
     whole, stimuli = network(150, "sparse", 5), drawn(seed=5)
-    best = optimize(Products(whole), stimuli)
+    best = solved(Products(whole), stimuli)
     assert best.gap <= 1e-9
     assert sizes[-1] <= 75
     assert len(sizes) <= 10
@@ -144,23 +220,23 @@ def test_few_directions_are_enough(monkeypatch):
 
 def test_ctrl_c_returns_the_best_pair_and_its_bound(monkeypatch):
     whole, stimuli = network(60, "sparse", 6), drawn(seed=6)
-    full = optimize(Products(whole), stimuli)
+    full = solved(Products(whole), stimuli)
     interrupt(monkeypatch, subspace.Space, "extend", after=2)
-    best = optimize(Products(whole), stimuli)
+    best = solved(Products(whole), stimuli)
     assert best.status == "interrupted"
     assert best.soft_margin <= full.soft_margin <= best.upper_bound
     assert best.soft_margin > 0.5 * full.soft_margin
     monkeypatch.undo()
     interrupt(monkeypatch, subspace.Space, "extend", after=0)
     with pytest.raises(KeyboardInterrupt):
-        optimize(Products(whole), stimuli)
+        solved(Products(whole), stimuli)
 
 
 def test_equal_means_have_no_margin():
     """Without a difference of means, the best κ is zero: the readout is silent."""
     stimuli = drawn(seed=7)
     silent = GaussianStimuli(0 * stimuli.mu, stimuli.psi)
-    best = optimize(Products(network(30, seed=7)), silent)
+    best = solved(Products(network(30, seed=7)), silent)
     assert best.soft_margin == pytest.approx(0, abs=1e-15)
     assert best.status == "certified"
 
@@ -168,9 +244,9 @@ def test_equal_means_have_no_margin():
 @pytest.mark.parametrize("mask", ["sign", "nonnegative"])
 def test_masks_are_rounded_in_the_whole_space(mask):
     whole, stimuli = network(60, "sparse", 8), drawn(seed=8)
-    free = optimize(Products(whole), stimuli)
-    best = optimize(Products(whole), stimuli, device=Device(mask=mask), rng=0)
-    theirs = optimize(whole, stimuli, device=Device(mask=mask), rng=0)
+    free = solved(Products(whole), stimuli)
+    best = solved(Products(whole), stimuli, device=Device(mask=mask), rng=0)
+    theirs = solved(whole, stimuli, device=Device(mask=mask), rng=0)
     assert best.upper_bound == pytest.approx(free.upper_bound, rel=1e-12)
     assert best.share == pytest.approx(theirs.share, rel=0.02)
     if mask == "sign":
@@ -183,8 +259,8 @@ def test_inputs_and_outputs_of_a_device():
     """A part of the system has its own optimum, as in the whole space."""
     whole, stimuli = network(60, "sparse", 9), drawn(seed=9)
     part = Device(inputs=np.arange(20), outputs=np.arange(10, 60))
-    ours = optimize(Products(whole), stimuli, device=part)
-    theirs = optimize(whole, stimuli, device=part)
+    ours = solved(Products(whole), stimuli, device=part)
+    theirs = solved(whole, stimuli, device=part)
     assert theirs.status == ours.status == "certified"
     assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=1e-8)
     assert not ours.u[20:].any()

@@ -52,14 +52,16 @@ def largest_eigenpairs(
     *,
     tol: float,
     rise: float = np.inf,
+    enough: float = -np.inf,
     max_products: int = 500,
 ) -> Largest:
     """Return the k largest eigenpairs of a positive semi-definite matrix.
 
     This is block Lanczos iteration with full orthogonalisation, from a ``start`` (n, …). It
     stops when ``highest`` is within the relative ``tol`` of the largest value found, or
-    when this value has risen by the relative ``rise`` above that of the start. ``product``
-    returns the matrix times a block of columns, and whatever else is linear in the block.
+    when this value has risen by the relative ``rise`` above that of the start, or when
+    ``highest`` is at most ``enough`` or the largest value is above it. ``product`` returns
+    the matrix times a block of columns, and whatever else is linear in the block.
     """
     block = orthonormal(start)
     width, basis = block.shape[1], block
@@ -78,6 +80,7 @@ def largest_eigenpairs(
         highest = float(values[0]) + error
         block = orthonormal(rest, basis)
         done = error <= tol * values[0] or values[0] - first > rise * first
+        done = done or highest <= enough or values[0] > enough > -np.inf
         if (done and step >= _LEAST) or not block.shape[1] or step == max_products - 1:
             break
         if basis.shape[1] > _BLOCKS * width:

@@ -26,9 +26,9 @@ jointly convex in all of its variables. With one readout, P = 0 and R = 0, it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -38,6 +38,7 @@ from scipy.optimize import minimize
 
 from ..devices.masks.mask import Constraint
 from ..math.covariances import root
+from ..math.krylov import largest_eigenpairs
 from .linear import LinearProblem, Responses
 
 #: Amplification (``LinearProblem.growth``) above which a network needs special care.
@@ -71,6 +72,8 @@ _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
 _EQUAL, _CLOSE = 1e-6, 1e-4
 #: Number of products up to which a Newton step counts as quick.
 QUICK = 4e7
+#: Smallest t, relative to the largest.
+_LEAST = 1e-9
 #: Limit of evaluations if only t varies.
 _AT_EVALUATIONS = 150
 
@@ -183,6 +186,56 @@ class Sectors:
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
         """Return (x·w)(y·w) of the vectors w."""
         return ((self.x @ V) * (self.y @ V)) @ share
+
+
+class Embedded:
+    """The matrix R of sectors within a few directions, over v and u of the whole.
+
+    ``matrix`` is R in coordinates of the directions ``outputs`` (n_outputs, r) and
+    ``inputs`` (n_inputs, k), which are orthonormal; u has ``n_channels``.
+    """
+
+    def __init__(self, matrix: np.ndarray, outputs: np.ndarray, inputs: np.ndarray) -> None:
+        r = outputs.shape[1]
+        self._outputs, self._inputs = outputs, inputs
+        self._vv, self._vu, self._uu = matrix[:r, :r], matrix[:r, r:], matrix[r:, r:]
+        #: Rounding error of the eigenvalues of R.
+        self.rounding = float(_ROUNDING * np.sqrt(len(matrix)) * np.linalg.norm(matrix))
+
+    def _seen(self, flat: np.ndarray) -> np.ndarray:
+        """Return the coordinates of flat directions (n_channels · n_inputs, k)."""
+        by_channel = flat.reshape(-1, len(self._inputs), flat.shape[1])
+        return (self._inputs.T @ by_channel).reshape(-1, flat.shape[1])
+
+    def _lifted(self, coordinates: np.ndarray) -> np.ndarray:
+        k = coordinates.shape[1]
+        by_channel = coordinates.reshape(-1, self._inputs.shape[1], k)
+        return (self._inputs @ by_channel).reshape(-1, k)
+
+    def drive(self, flat: np.ndarray) -> np.ndarray:
+        """Return R_vu times flat directions."""
+        return self._outputs @ (self._vu @ self._seen(flat))
+
+    def pull(self, states: np.ndarray, flat: np.ndarray) -> np.ndarray:
+        """Return R_uv times states plus R_uu times flat directions."""
+        pulled = self._vu.T @ (self._outputs.T @ states)
+        return self._lifted(pulled + self._uu @ self._seen(flat))
+
+    def damping(
+        self, damped: Callable[[np.ndarray], np.ndarray]
+    ) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Return the inverse of A − R_vv, given that of A; None if it is not positive."""
+        lifted = damped(self._outputs)
+        inner = self._outputs.T @ lifted
+        factor = np.linalg.cholesky((inner + inner.T) / 2)
+        if np.linalg.eigvalsh(factor.T @ self._vv @ factor)[-1] >= 1 - _REACHED:
+            return None
+        few = np.linalg.solve(np.eye(len(inner)) - self._vv @ inner, self._vv)
+
+        def both(states: np.ndarray) -> np.ndarray:
+            return damped(states) + lifted @ (few @ (lifted.T @ states))
+
+        return both
 
 
 class _Linearised:
@@ -660,7 +713,7 @@ class Relaxation:
         is found to the relative ``tol``, from ``start``, which has the form of directions.
         """
         linearised = _Linearised(self.parts, kernels)
-        responses, t = linearised.responses, T + self.floors
+        responses, t = linearised.responses, self._allowed(T)
         flat = None
         if start is not None:
             flat = start.swapaxes(0, 1).reshape(-1, start.shape[2])
@@ -671,6 +724,61 @@ class Relaxation:
         z, share = np.zeros(0), np.ones(1)
         self._record(linearised, kernels, t, z, float(values[-1]), share, vectors[:, -1:])
         return responses.as_projection(vectors), readouts.swapaxes(0, 1)
+
+    def prove_within(
+        self,
+        node: Relaxation,
+        outputs: np.ndarray,
+        inputs: np.ndarray,
+        *,
+        count: int,
+        goal: float,
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Bound κ within the sectors of a node of a small space, at its lowest point.
+
+        ``outputs`` (n_outputs, r) and ``inputs`` (n_inputs, k) are the directions of that
+        space. Returns the bound, and directions and readouts as `prove` does. The search
+        for the largest eigenvalue ends when it proves ``goal``.
+        """
+        assert node.point is not None
+        kernels, t, z = node.point
+        t = self._allowed(t - node.floors)
+        linearised, (part,) = _Linearised(self.parts, kernels), self.parts
+        responses, joint = linearised.responses, None
+        damping = partial(part.damped, float(t[0]))
+        if node.sectors is not None:
+            joint = Embedded(node.sectors.matrix(z), outputs, inputs)
+            damping = joint.damping(damping)
+        n_channels, n = part.stimuli.n_channels, part.system.n_inputs
+        if damping is None:
+            return np.inf, np.zeros((n, n_channels, 0)), np.zeros((len(outputs), 1, 0))
+
+        def square(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            driven = responses.drive(flat)[0]
+            driven = damping(driven if joint is None else driven + joint.drive(flat))
+            pulled = responses.pull(driven[None])
+            return pulled if joint is None else pulled + joint.pull(driven, flat), driven
+
+        constant = linearised.constant + linearised.rounding
+        constant += 0.5 * float((t - self.floors).sum())
+        constant += 0.0 if joint is None else joint.rounding
+        mixed = np.tensordot(inputs, node.directions[:, :, :count], axes=1)
+        start = mixed.swapaxes(0, 1).reshape(n_channels * n, -1)
+        drawn = np.random.default_rng(0).standard_normal((len(start), 1))
+        found = largest_eigenpairs(
+            square,
+            np.concatenate([start, drawn], axis=1),
+            count,
+            tol=1e-10,
+            enough=2 * (goal - constant),
+        )
+        self.n_evaluations += 1
+        directions = responses.as_projection(found.vectors)
+        return constant + 0.5 * found.highest, directions, found.beside[:, None]
+
+    def _allowed(self, T: np.ndarray) -> np.ndarray:
+        """Return t = T + ηp_min, positive; that of a small space may be too small."""
+        return np.maximum(T + self.floors, _LEAST * np.abs(T).max(initial=0.0))
 
     def slopes(
         self, kernels: list[np.ndarray], u: np.ndarray, V: np.ndarray

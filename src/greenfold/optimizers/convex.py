@@ -175,6 +175,8 @@ class Search:
         self.relaxation = Relaxation([problem])
         #: Largest bound over the leaves of the tree.
         self.branched = np.inf
+        #: The leaves of the tree, or its root.
+        self.leaves = [self.relaxation]
         self.best: Candidate | None = None
         #: Soft margins up to this size count as zero, if class means coincide (case A).
         self.rounding = 0.0
@@ -339,8 +341,10 @@ class Search:
     def _solve_in_space(self) -> bool:
         """Solve on few directions of a large system; return whether the gap is closed."""
 
-        def small(space: Space, start: np.ndarray | None, tol: float) -> Solved:
-            search = Search(space.problem(self.problem), tol, 0)
+        def small(
+            space: Space, start: np.ndarray | None, tol: float, max_nodes: int | None = 0
+        ) -> Solved:
+            search = Search(space.problem(self.problem), tol, max_nodes)
             if start is not None and tol == np.inf:
                 search.ascend(start, _REACH)
                 best = search.best
@@ -350,14 +354,16 @@ class Search:
             assert best is not None
             interrupted = best.status == "interrupted"
             v, value = best.v[:, None], best.margin.value
-            return Solved(best.u, v, value, search.relaxation, interrupted)
+            leaves = search.leaves if search.is_closed else []
+            return Solved(best.u, v, value, search.relaxation, interrupted, leaves)
 
         given = None
         if self.best is not None:
             v = self.best.v[:, None]
             given = Solved(self.best.u, v, self.value, self.relaxation)
         search = SpaceSearch(self.relaxation, small, self.tol, given)
-        interrupted = search.run()
+        interrupted = search.run(self.max_nodes)
+        self.branched = search.branched
         assert search.best is not None
         u, v = search.best.u, search.best.readouts[:, 0]
         if self.best is None or search.best.value > self.value:
@@ -463,12 +469,16 @@ class Search:
             self.n_nodes += len(made)
             left -= sum(node.n_steps for node in made)
             for node, (parent, _) in zip(made, cut, strict=True):
-                node.lowest = min(node.lowest, parent.lowest)
+                if parent.lowest < node.lowest:
+                    assert parent.point is not None
+                    kernels, t, z = parent.point
+                    node.lowest, node.point = parent.lowest, (kernels, t, np.append(z, 0.0))
                 if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
                     for start in islice(node.starts(), _STARTS):
                         self.explore(start)
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
+            self.leaves = [node for _, _, node in opened]
             yield relative_gap(self.bound, self.value)
 
 

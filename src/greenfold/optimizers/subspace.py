@@ -20,10 +20,10 @@ tight.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 
@@ -47,6 +47,11 @@ _INNER = 0.1
 #: Distance of the bounds of the whole and of the small problem, as a share of the gap,
 #: below which more directions do not help.
 _SETTLED = 0.02
+#: Gap of the tree of the small problem, as a share of that of the whole, and number of
+#: leaves that the whole exceeds after which the space grows; and limit of such rounds.
+_LEAF, _FAILED, _GROWN = 0.5, 4, 10
+#: Default limit of the nodes of that tree for a system of many inputs.
+_FEW_NODES = 30
 #: Relative rise of κ at which more directions are no longer worth their products.
 _RISE = 1e-9
 
@@ -96,11 +101,27 @@ class Solved:
     value: float
     relaxation: Relaxation
     is_interrupted: bool = False
+    #: The leaves of the tree of bounds that closes the gap of the small problem, if any.
+    leaves: Sequence[Relaxation] = ()
 
 
-#: Solves the problem on the directions of a space to a relative gap, from a start. With an
-#: infinite gap, it only ascends from there.
-Small: TypeAlias = Callable[[Space, np.ndarray | None, float], Solved]
+class Small(Protocol):
+    """Solves the problem on the directions of a space to a relative gap, from a start.
+
+    With an infinite gap, it only ascends from there. ``max_nodes`` limits the tree of
+    bounds; see `greenfold.optimizers.Convex`.
+    """
+
+    def __call__(
+        self,
+        space: Space,
+        start: np.ndarray | None,
+        tol: float,
+        max_nodes: int | None = 0,
+        /,
+    ) -> Solved:
+        """Return the best projections on the directions of the space."""
+        ...
 
 
 class SpaceSearch:
@@ -115,17 +136,24 @@ class SpaceSearch:
     ) -> None:
         self.whole, self.best, self._small = whole, best, small
         system, n_channels = whole.parts[0].system, whole.parts[0].stimuli.n_channels
+        #: Largest bound over the leaves of a tree, and the gap that it must close.
+        self.branched, self._asked = np.inf, tol
         if tol <= _CLOSE:
             tol = min(tol, _CLOSED if system.n_inputs > _MANY else _FINE)
         self._tol, self.space = tol, Space(system)
         rng = np.random.default_rng(0)
         self._start = rng.standard_normal((system.n_inputs, n_channels, _BLOCK))
 
-    def run(self) -> bool:
-        """Search until the gap is closed or settled; return whether Ctrl-C ended it."""
+    def run(self, max_nodes: int | None = 0) -> bool:
+        """Search until the gap is closed or settled; return whether Ctrl-C ended it.
+
+        ``max_nodes`` limits the tree that closes the gap, if there is a single part.
+        """
         try:
             with display() as screen, screen.bar("solving in a small space", None) as bar:
                 if not self._relax(bar):
+                    if self.gap > self._asked and max_nodes != 0:
+                        self._branch(bar, max_nodes)
                     self._climb(bar)
         except KeyboardInterrupt:
             if self.best is None:
@@ -151,6 +179,44 @@ class SpaceSearch:
                 return gap <= self._tol
         return False
 
+    def _branch(self, bar: Bar, max_nodes: int | None) -> None:
+        """Close the gap by a tree of bounds of the small space, proven in the whole.
+
+        A sector of directions of the small space is one of the whole, and the bound of a
+        leaf holds there at the same kernel and multipliers. Where the whole exceeds it, the
+        leading singular vectors join the space.
+        """
+        if max_nodes is None and self.whole.parts[0].system.n_inputs > _MANY:
+            max_nodes = _FEW_NODES
+        for _ in range(_GROWN):
+            assert self.best is not None
+            start = self.space.inputs.T @ self.best.u
+            found = self._small(self.space, start, _LEAF * self._asked, max_nodes)
+            self._keep(found, bar)
+            if not found.leaves:
+                return
+            goal = self.best.value + self._asked * abs(self.best.value)
+            worst, more = -np.inf, list[tuple[np.ndarray, np.ndarray]]()
+            for leaf in found.leaves:
+                place = self.space.outputs, self.space.inputs
+                bound, *directions = self.whole.prove_within(
+                    leaf, *place, count=_BLOCK, goal=goal
+                )
+                worst = max(worst, bound)
+                if bound > goal:
+                    more.append((directions[0], directions[1]))
+                    if len(more) == _FAILED:
+                        break
+            else:
+                self.branched = min(self.branched, worst)
+            if not more:
+                return
+            flat = [
+                np.concatenate([one.reshape(len(one), -1) for one in each], axis=1)
+                for each in zip(*more, strict=True)
+            ]
+            self.space.extend(flat[0], flat[1])
+
     def _climb(self, bar: Bar) -> None:
         """Add the gradients at the best pair, which may be no optimum of the whole."""
         for _ in range(_ROUNDS):
@@ -167,7 +233,7 @@ class SpaceSearch:
     def gap(self) -> float:
         """Relative gap between the best projections and the lowest bound."""
         assert self.best is not None
-        return relative_gap(self.whole.lowest, self.best.value)
+        return relative_gap(min(self.whole.lowest, self.branched), self.best.value)
 
     def _extend(
         self,
@@ -182,6 +248,12 @@ class SpaceSearch:
         space.extend(*flat)
         start = None if best is None else space.inputs.T @ best.u
         found = self._small(space, start, _INNER * self._tol if tol is None else tol)
+        self._keep(found, bar)
+        return found.relaxation
+
+    def _keep(self, found: Solved, bar: Bar) -> None:
+        """Keep a pair of the small space if it is the best so far; show the progress."""
+        space, best = self.space, self.best
         if best is None or found.value > best.value:
             u, V = space.inputs @ found.u, space.outputs @ found.readouts
             self.best = replace(found, u=u, readouts=V)
@@ -191,7 +263,6 @@ class SpaceSearch:
         n, r = space.inputs.shape
         sizes = f"{n:,} neurons, {r} directions"
         bar.advance(0, f"{sizes}: κ {self.best.value:.6g}, gap {self.gap:.2g}")
-        return found.relaxation
 
 
 def _point(
