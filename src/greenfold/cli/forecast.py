@@ -111,7 +111,9 @@ def forecast(
             bold=[0],
             notes=[*study.table.notes(), *study.notes],
         )
-        show.text(f"Fitted to the whole series: {study.final.chosen_}.")
+        chosen = study.final.chosen_
+        show.text(f"Fitted to the whole series: {chosen.setting}.")
+        show.text(f"Why: {chosen.comparison}.")
         print(f"What follows the {len(read.values)} samples, with a 90 % band:")
         digits = _digits(read.values)
         for index, (row, *ends) in enumerate(

@@ -174,10 +174,10 @@ class Backtest:
         n, first = len(self.origins), int(self.origins[0])
         told = [
             self.summary,
-            f"Root mean squared errors in deviations, of {n} forecasts of {self.horizon} "
-            f"steps that begin after the first {first} samples, to which all were fitted. "
-            "All steps: the median over the origins; worst: the largest. A forecast is "
-            f"valid until its error exceeds {VALID:g}.",
+            f"Errors: root mean squares in deviations, of {n} forecasts of {self.horizon} "
+            f"steps. All were fitted to the first {first} samples.",
+            "All steps: median over the forecasts; worst: the largest; valid steps: until "
+            f"an error of {VALID:g}.",
         ]
         if self.coverage is not None:
             told.append(

@@ -20,7 +20,7 @@ from ...dynamics.driven import DrivenNetwork
 from ...math.ridge import RidgeSums
 
 #: Penalties to try for drawn weights, in the squared unit of the states.
-RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
+RIDGES = 10.0 ** np.arange(-12, 2.1, 1.0)
 #: Number of blocks of a series that are held out in turn to choose the penalty and the
 #: inputs of drawn weights, and share of the steps at the end that nothing is fitted to.
 _N_BLOCKS, SHARE = 3, 0.2
@@ -285,7 +285,9 @@ class Choice:
     n_unseen: int
     n_steps: int
 
-    def __str__(self) -> str:
+    @property
+    def setting(self) -> str:
+        """What was chosen, in words."""
         parts = [f"{self.weights} input weights"]
         if self.weights == "none":
             parts = ["ridge on delays, without the network"]
@@ -295,10 +297,17 @@ class Choice:
         if self.see_input:
             few = self.see_input == 1
             parts.append("last input seen" if few else f"last {self.see_input} inputs seen")
-        what = f"{', '.join(parts)}: error {self.error:.3g}"
+        return ", ".join(parts)
+
+    @property
+    def comparison(self) -> str:
+        """Its error beside those of what else was tried, in words."""
         beside = ", ".join(f"{name} {one:.3g}" for name, one in self.others.items())
         far = "" if self.n_steps == 1 else f", {self.n_steps} steps ahead"
-        return f"{what} on {self.n_unseen} unseen samples{far} ({beside})"
+        return f"error {self.error:.3g} on {self.n_unseen} unseen samples{far} ({beside})"
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {self.comparison}"
 
     __repr__ = __str__
 
