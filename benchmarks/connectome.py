@@ -159,30 +159,25 @@ def integrated(place: str) -> dict[str, Any]:
     Product.__call__, Product.back = counted, counted_back
     gradient()  # plans the sub-steps, too
     shapes.clear()
-    gradient()
-    Product.__call__, Product.back = plain, back
     found = {"seconds": _timed(gradient, place), "mib": (peak_bytes() - before) / MIB}
+    Product.__call__, Product.back = plain, back
     found["columns"] = sum(abs(rows) * n for rows, n in shapes.items())
     product = Product.of(network.weights).on(bar, bar.dtype)
     alone = 0.0
     for rows, n in shapes.items():
-        work = product if rows > 0 else product.back
-        alone += n * _timed(partial(work, bar[: abs(rows), :]), place)
+        work = partial(product if rows > 0 else product.back, bar[: abs(rows), :])
+        alone += n * min(_timed(work, place) for _ in range(5))
     return found | {"products_alone_s": alone, "connections": int(network.weights.nnz)}
 
 
 def _timed(work: Callable[[], Any], place: str) -> float:
-    """The shorter of two times; on a host, where it is long, the only one."""
-    taken = []
-    for _ in range(2 if place == "cuda" else 1):
-        start = time.perf_counter()
-        work()
-        if place == "cuda":
-            import torch
+    start = time.perf_counter()
+    work()
+    if place == "cuda":
+        import torch
 
-            torch.cuda.synchronize()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def run(rounds: int, place: str = "host") -> Report:
