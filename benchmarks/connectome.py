@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import (
+    Convex,
+    Dynamics,
+    Gain,
+    Reservoir,
+    SampleStimuli,
+    optimize,
+    unfold,
+)
 from greenfold.datasets import ecg5000_paper
 from greenfold.unfolding.products import Product
 
@@ -45,9 +53,10 @@ EXCITATORY, SPREAD, RADIUS = 0.7, 1.0, 0.9
 DURATION, TAU, ETA = 10.0, 0.25, 10.0
 #: Number of random u that a result is compared with.
 N_DRAWN = 5
-#: The saturating network: neurons, share of connections, series and their steps; and its
-#: target, time over that of the bare products.
-N_NEURONS, SHARE, N_SERIES, N_STEPS, OVER = 20_000, 0.005, 200, 70, 2.5
+#: The saturating network: neurons, share of connections, steps, and series, of which each
+#: takes a host some seconds. Its target is the time over the bare products.
+N_NEURONS, SHARE, N_STEPS, OVER = 20_000, 0.005, 70, 2.5
+N_SERIES = {"cuda": 200, "host": 8}
 #: Targets: gap, seconds on a GPU and on two cores, memory in MiB, exponent of the growth.
 GAP, SECONDS, MEMORY, EXPONENT = 1e-5, {"cuda": 15, "host": 600}, 3072, 1.2
 
@@ -106,7 +115,7 @@ def solved(n_connections: int, place: str) -> dict[str, Any]:
         start = time.perf_counter()
         system = unfold(network, n_steps=n_steps, dt=DURATION / n_steps)
         stimuli = SampleStimuli(series, y)
-        best = optimize(system, stimuli, ETA)
+        best = optimize(system, stimuli, ETA, Convex(gap=GAP))
         seconds = time.perf_counter() - start
         rng = np.random.default_rng(2)
         drawn = [
@@ -135,8 +144,8 @@ def integrated(place: str) -> dict[str, Any]:
     )
     system = Dynamics(network, n_steps=N_STEPS, dt=DURATION / N_STEPS)
     rng = np.random.default_rng(1)
-    X: Any = rng.standard_normal((N_SERIES, N_STEPS))
-    bar: Any = rng.standard_normal((N_SERIES, N_NEURONS))
+    X: Any = rng.standard_normal((N_SERIES[place], N_STEPS))
+    bar: Any = rng.standard_normal((N_SERIES[place], N_NEURONS))
     u = rng.standard_normal(N_NEURONS)[:, None] / np.sqrt(N_NEURONS)
     if place == "cuda":
         import torch
@@ -171,13 +180,15 @@ def integrated(place: str) -> dict[str, Any]:
 
 
 def _timed(work: Callable[[], Any], place: str) -> float:
-    start = time.perf_counter()
+    """Processor time on the host, which other load changes little; wall time on a GPU."""
+    clock = time.perf_counter if place == "cuda" else time.process_time
+    start = clock()
     work()
     if place == "cuda":
         import torch
 
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def run(rounds: int, place: str = "host") -> Report:
@@ -216,8 +227,8 @@ def run(rounds: int, place: str = "host") -> Report:
     print("saturating network", flush=True)
     detail = in_fresh_process(integrated, place=place)
     ratio = detail["seconds"] / detail["products_alone_s"]
-    title = f"{N_NEURONS:,} tanh neurons, {N_SERIES} series × {N_STEPS} steps: a gradient"
-    detail.pop("peak_bytes")
+    del detail["peak_bytes"]
+    title = f"{N_NEURONS:,} tanh neurons, {N_SERIES[place]} series: states and gradient"
     rows.append(Row(title, ratio, "× products", f"≤ {OVER}", ratio <= OVER, detail))
     for name, seconds in taken.items():
         slope = float(np.log(seconds[-1] / seconds[0]) / np.log(SIZES[-1] / SIZES[0]))
