@@ -54,6 +54,7 @@ from .choice import (
     Choice,
     DrivenPairs,
     Pairs,
+    Scales,
     blocks,
     choose,
     joined,
@@ -451,45 +452,69 @@ class SequenceEstimator(Checked):
         scale = float(np.linalg.norm(u))
         u /= scale
         washout = max(self._room(drawn.memory(train.longest), train), n_seen - 1)
-        problem = self._problem(drawn.network, train, scale, washout, see_input=n_seen)
+        free, limit = self.ridge == "auto", int(self.max_iter)
+        most = max(self._room(len(pairs.longest), pairs), drawn.memory(pairs.longest))
 
-        def driven(at: Iterate, n_sub: int = 1) -> DrivenNetwork:
-            network = drawn.network
-            if at.scale != 1:
-                assert isinstance(network, EchoStateNetwork)
-                network = network.scaled(at.scale)
-            weights, bias = scale * at.u[:, :-1], scale * at.u[:, -1]
-            return DrivenNetwork(network, weights, bias, drawn.dt, n_sub, n_seen)
+        def judged(points: list[Iterate], problem: UnseenProblem) -> list[Candidate]:
+            found: list[Candidate] = []
+            for at in points:
+                network = drawn.network
+                if at.scale != 1:
+                    assert isinstance(network, EchoStateNetwork)
+                    network = network.scaled(at.scale)
+                weights, bias = scale * at.u[:, :-1], scale * at.u[:, -1]
+                n_sub = problem.prepared.n_sub or 1
+                driven = DrivenNetwork(network, weights, bias, drawn.dt, n_sub)
+                if driven.memory(pairs.longest) > most:
+                    continue  # what it predicts would depend on where a series begins
+                driven = replace(driven, n_seen=problem.task.see_input)
+                run = DrivenPairs.of(driven, pairs, skipped)
+                ridges = at.ridge * _LARGER if free else self._ridges
+                found += self._judged(SOLVED, run, driven, 0, ridges, [unseen])
+            return found
 
-        points: list[tuple[Iterate, int]] = []
+        problems = {
+            seen: self._problem(drawn.network, train, scale, washout, see_input=seen)
+            for seen in dict.fromkeys((n_seen, 0 if self.see_input == "auto" else n_seen))
+        }
+        problem = problems[n_seen]
         if problem.system.is_linear and not n_seen:  # with a certificate
-            ridges = _CERTIFIED if self.ridge == "auto" else self._ridges
-            for ridge in ridges:
+            points: list[Iterate] = []
+            for ridge in _CERTIFIED if free else self._ridges:
                 task = replace(problem.task, ridge=float(ridge))
                 self.projections_ = best = optimize(problem.system, task, rng=0)
                 best.raise_if_interrupted()
-                points.append((Iterate(best.u.reshape(u.shape), float(ridge)), 1))
-        else:
-            for ridge, scales in self._paths():
-                start = Iterate(u, ridge if self.ridge == "auto" else float(self.ridge))
-                free, limit = self.ridge == "auto", int(self.max_iter)
-                path = [
-                    start,
-                    *problem.follow(start, free_ridge=free, scales=scales, max_iter=limit),
-                ]
-                kept = sorted({min(k, len(path) - 1) for k in _KEPT})
-                n_sub = problem.prepared.n_sub or 1
-                points += [(path[k], n_sub) for k in kept]
+                points.append(Iterate(best.u.reshape(u.shape), float(ridge)))
+            return judged(points, problem)
+
+        def walked(
+            start: Iterate,
+            scales: tuple[float, float] | None,
+            problem: UnseenProblem,
+            n: int,
+        ) -> tuple[list[Candidate], Iterate]:
+            path = problem.follow(start, free_ridge=free, scales=scales, max_iter=n)
+            path = [start, *path]
+            kept = sorted({min(k, len(path) - 1) for k in _KEPT})
+            return judged([path[k] for k in kept], problem), path[-1]
+
+        # Each path goes half of the way, and the best of them on.
         found: list[Candidate] = []
-        most = max(self._room(len(pairs.longest), pairs), drawn.memory(pairs.longest))
-        for at, n_sub in points:
-            network = driven(at, n_sub)
-            if replace(network, n_seen=0).memory(pairs.longest) > most:
-                continue  # what it predicts would depend on where a series begins
-            run = DrivenPairs.of(network, pairs, skipped)
-            ridges = at.ridge * _LARGER if self.ridge == "auto" else self._ridges
-            found += self._judged(SOLVED, run, run.network, 0, ridges, [unseen])
-        return found
+        ways = [(*path, problem) for path in self._paths()]
+        if 0 in problems and n_seen:  # inputs seen may only help drawn weights
+            ways.append((*self._paths()[0], problems[0]))
+        walks = []
+        for ridge, scales, one in ways:
+            start = Iterate(u, ridge if free else float(self.ridge))
+            walks.append((*walked(start, scales, one, max(limit // 2, 1)), scales, one))
+            found += walks[-1][0]
+        if not found:
+            return found
+        cost = Scales.of(found).cost
+        _, end, scales, one = min(
+            walks, key=lambda walk: min((cost(c.errors) for c in walk[0]), default=np.inf)
+        )
+        return found + walked(end, scales, one, limit)[0]
 
     def _paths(self) -> list[tuple[float, tuple[float, float] | None]]:
         """Return the first penalty, and limits for the factor of the weights, per path."""

@@ -77,7 +77,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         none, a few and a season (`season_length` of the inputs), and also a readout of the
         last inputs alone.
     max_iter : int
-        Maximum number of evaluations of each of two paths, one with a free spectral radius.
+        Maximum number of evaluations on the best path of the solve, after half as many on
+        each: with a free and with a held spectral radius, and with a readout of the states
+        alone.
     random_state : int, RandomState or None
     verbose : bool, default False
         Show the progress of a fit, with its current error, if stderr is a terminal.
