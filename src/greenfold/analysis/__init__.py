@@ -2,7 +2,14 @@
 
 from .curves import MarginCurve, TauChoice, choose_tau, margin_over_angle, margin_over_time
 from .eta import EtaChoice, choose_eta
-from .masks import MarginInterval, MaskStudy, margin_interval, mask_bound, study_mask
+from .masks import (
+    MarginInterval,
+    MaskAccuracy,
+    MaskStudy,
+    margin_interval,
+    mask_bound,
+    study_mask,
+)
 from .memory import MemoryCapacity, memory_capacity
 from .networks import ReservoirPath, optimize_reservoir
 from .parts import MarginParts, margin_parts, with_equal_covariances
@@ -13,6 +20,7 @@ __all__ = [
     "MarginCurve",
     "MarginInterval",
     "MarginParts",
+    "MaskAccuracy",
     "MaskStudy",
     "MemoryCapacity",
     "ReservoirPath",

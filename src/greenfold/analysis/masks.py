@@ -11,17 +11,20 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
+from .._base.arrays import to_host
 from .._base.printing import Shown
 from .._base.progress import display, watched
 from .._base.threads import with_few_threads
 from ..devices.device import Device, Restricted
 from ..devices.masks.mask import Constraint
 from ..devices.response import MeasuredResponse
+from ..math.ridge import predicted_without
 from ..optimizers.bounds import Relaxation
 from ..optimizers.linear import LinearProblem, ascend
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
+from ..stimuli.samples import SampleStimuli
 from ..systems import System, rows_of
 
 #: Largest number of evaluations of the ascent on a replicate, which starts at the solution
@@ -31,6 +34,14 @@ _EVALUATIONS = 100
 #: that part. With more parts, the solutions are closer to the solution on the whole
 #: recording, and the judgement is noisier.
 _N_PARTS = 8
+#: Largest number of series that are played on the surrogate of a device, draws of its noise
+#: for each, and number of other possible recordings to solve on.
+_SERIES, _ROUNDS, _OTHERS = 4000, 2, 4
+#: Least gain in accuracy that is promised: the error of the estimate on simulated devices
+#: is about two points.
+_WORTH = 0.025
+#: Share of the non-linearity from which on the response to weak series is not known.
+_BENT = 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +53,8 @@ class MarginInterval(Shown):
     estimate : float
         κ on the device, corrected for the optimism of the solution.
     low, high, level : float
-        Ends of the interval, and its confidence.
+        Ends of the interval, and its confidence. The ends are infinite if the device bends
+        its outputs too much for a promise.
     optimism : float
         Excess of κ on the estimated response over ``estimate``.
     n_replicates : int
@@ -54,6 +66,11 @@ class MarginInterval(Shown):
     level: float
     optimism: float
     n_replicates: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the ends are finite."""
+        return bool(np.isfinite(self.low))
 
     def _facts(self) -> dict[str, Any]:
         names = ("estimate", "low", "high", "level", "optimism")
@@ -100,9 +117,12 @@ def margin_interval(
     solution follows the errors of the estimate. They are therefore solved again on seven
     eighths of the blocks of the recording and judged on the remaining eighth, for each
     eighth in turn. The known cost of the noise in that eighth, (η/2) tr ψ cov(a), is added
-    back. The disagreement of the eighths gives the width of the interval, which never
-    exceeds ``projections.upper_bound``. The interval does not include errors of μ and ψ,
-    which are taken as given.
+    back. The disagreement of the eighths gives the width of the interval. It is widened
+    by what κ is on the response of a weakly driven device, which the curvature of the
+    recording tells, and at the moments of its drift. If more than 2 % of the variance is
+    non-linear, this correction is not reliable, and the interval is infinite. It may exceed
+    ``projections.upper_bound``, which holds on the estimated response; the estimate does
+    not. The interval does not include errors of μ and ψ, which are taken as given.
     """
     check.instance(system, MeasuredResponse, "system", "be a fitted MeasuredResponse")
     level = check.positive(level, "level")
@@ -147,12 +167,16 @@ def margin_interval(
     half = float(student_t.ppf((1 + level) / 2, _N_PARTS - 1)) * spread
     bound = np.inf if projections.upper_bound is None else projections.upper_bound
     middle = float(judged.mean()) - cost
-    ends = min(middle, bound) - half, min(middle + half, bound)
     # Mean of a normal distribution of the judged values that is cut off at the bound.
     room = (bound - middle) / max(spread, 1e-300)
     estimate = min(middle - spread * np.exp(norm.logpdf(room) - norm.logcdf(room)), bound)
-    value = problem(fitted.whole).margin(u, v).value - cost
-    return MarginInterval(estimate, *ends, level, value - estimate, judged.size)
+    value = problem(fitted.whole).margin(u, v).value
+    others = [problem(one).margin(u, v).value for one in fitted.other_responses()]
+    shifts = [0.0, *(one - value for one in others)]
+    ends = min(middle, bound) - half + min(shifts), middle + half + max(shifts)
+    if fitted.shares.nonlinearity > _BENT:
+        ends = -np.inf, np.inf
+    return MarginInterval(estimate, *ends, level, value - cost - estimate, judged.size)
 
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
@@ -247,6 +271,144 @@ def mask_bound(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class MaskAccuracy(Shown):
+    """Accuracies to expect of ridge readouts that are trained on the states of the device.
+
+    They come from the recording alone. Series pass through the estimated response, with
+    the curvature, the drift and the noise of the recording, and each series is classified
+    by a readout that was trained on all others.
+
+    Attributes
+    ----------
+    solved : float
+        Accuracy of masks solved on recordings like this one.
+    random : ndarray (n_draws,)
+        Accuracy of random masks.
+    best : float
+        Accuracy of the best of these, chosen on one half of the series and judged on the
+        other.
+    error : float
+        Standard error of the difference between ``solved`` and ``best``.
+    amplitude : float
+        Factor of the transformed series. The drive is then as strong as in the recording,
+        unless that moves the outputs more than the recording did.
+    nonlinearity : float
+        Share of the non-linearity in the recording.
+    """
+
+    solved: float
+    random: np.ndarray
+    best: float
+    error: float
+    amplitude: float
+    nonlinearity: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether the solved mask surpasses the best random mask beyond all errors.
+
+        The errors are those of chance and of the estimate. Nothing is promised if the
+        device bends its outputs too much.
+        """
+        known = self.nonlinearity <= _BENT
+        return known and self.solved - self.best > max(_WORTH, 2 * self.error)
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"solved": self.solved, "random": float(self.random.mean())}
+        more = {"best": self.best, "error": self.error, "pays": self.pays}
+        return {**facts, **more, "amplitude": self.amplitude}
+
+
+class _Rehearsal:
+    """Series played on what a recording knows of a device."""
+
+    def __init__(
+        self,
+        system: MeasuredResponse,
+        X: np.ndarray,
+        codes: np.ndarray,
+        u: np.ndarray,
+        read: np.ndarray,
+        rng: np.random.Generator,
+    ) -> None:
+        fitted = system.fitted
+        assert fitted is not None
+        self.read = read
+        self.surrogate, self.whole = fitted.surrogate, fitted.shrunk(fitted.whole)
+        self.nonlinearity = fitted.shares.nonlinearity
+        errors = fitted.replicates(_OTHERS, rng) - fitted.whole
+        #: What recordings of a device with the response ``whole`` would show.
+        self.estimates = self.whole + errors
+        self.likely = [fitted.shrunk(one) for one in self.estimates]
+        chosen = rng.permutation(len(X))[:_SERIES]
+        self.X, self.codes = X[chosen], codes[chosen]
+        self.targets = 2.0 * np.eye(int(codes.max()) + 1)[self.codes] - 1
+        drive = np.einsum("sck,ic->ski", self.X, u.reshape(system.n_inputs, -1))
+        allowed = np.sqrt((fitted.drive_size**2).mean())
+        made = self._path(self.whole, u, 1.0)[0] / self.surrogate.size
+        largest = [np.sqrt((one**2).mean()) for one in (drive / allowed, made)]
+        self.amplitude = 1 / max(*largest, 1e-300)
+        sizes, vectors = np.linalg.eigh(self.surrogate.noise)
+        draws = rng.standard_normal((_ROUNDS, *made.shape))
+        self.noise = draws @ (vectors * np.sqrt(np.maximum(sizes, 0.0))).T
+        n_moments = max(len(self.surrogate.gains), 1)
+        self.moments = rng.integers(n_moments, size=(_ROUNDS, len(made)))
+
+    def _path(self, G: np.ndarray, u: np.ndarray, amplitude: float) -> np.ndarray:
+        """Return the linear predictions at the readout and at the steps before it."""
+        R, K = MeasuredResponse(G).input_response(u), self.X.shape[2]
+        path = []
+        for lag in range(len(self.surrogate.even)):
+            earlier = np.zeros_like(self.X)
+            earlier[..., lag:] = self.X[..., : K - lag]
+            path.append(amplitude * earlier.reshape(len(self.X), -1) @ R)
+        return np.array(path)
+
+    def hits(self, u: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Return how often each series is classified correctly, (n_series,)."""
+        path, found = self._path(G, u, self.amplitude), self.surrogate
+        states = path[0] + found.bent(path)
+        R = MeasuredResponse(G).input_response(u).reshape(*self.X.shape[1:], -1)
+        moved = [
+            self.amplitude * np.einsum("sck,cko,ko->so", self.X, R, gain) + offset
+            for gain, offset in zip(found.gains, found.offsets, strict=True)
+        ]
+        total, every = np.zeros(len(states)), np.arange(len(states))
+        for noise, moments in zip(self.noise, self.moments, strict=True):
+            noisy = states + noise
+            noisy += np.array(moved)[moments, every] if moved else 0.0
+            total += (
+                predicted_without(noisy[:, self.read], self.targets).argmax(1) == self.codes
+            )
+        return total / _ROUNDS
+
+    def excess(self, u: np.ndarray, k: int) -> np.ndarray:
+        """Return how many more hits an estimate promises, as its errors are informative."""
+        return self.hits(u, self.likely[k % _OTHERS]) - self.hits(u, self.whole)
+
+    def compare(
+        self, solved: Sequence[np.ndarray], random: Sequence[np.ndarray]
+    ) -> MaskAccuracy:
+        """Return the accuracies of masks solved on each estimate, and of random masks."""
+        ours = np.mean(
+            [
+                self.hits(u, self.whole) - self.excess(u, k + 1)
+                for k, u in enumerate(solved)
+            ],
+            axis=0,
+        )
+        theirs = np.array([self.hits(u, self.whole) for u in random])
+        theirs -= np.mean([self.excess(u, k) for k, u in enumerate(random[:_OTHERS])])
+        half = np.arange(len(ours)) % 2 == 0
+        best = np.empty(len(ours))
+        for one in (half, ~half):
+            best[~one] = theirs[theirs[:, one].mean(1).argmax(), ~one]
+        error = float((ours - best).std() / np.sqrt(len(ours)))
+        found = float(ours.mean()), theirs.mean(1), float(best.mean())
+        return MaskAccuracy(*found, error, self.amplitude, self.nonlinearity)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class MaskStudy(Shown):
     """A solved mask with its expected κ, and the κ of random masks.
 
@@ -260,12 +422,15 @@ class MaskStudy(Shown):
         Interval of the κ to expect on the device.
     random : ndarray (n_draws,)
         κ of random masks of the same kind, each with its optimal readout.
+    accuracy : MaskAccuracy or None
+        Accuracies to expect, if the stimuli hold their series.
     """
 
     projections: Projections
     values: np.ndarray
     interval: MarginInterval
     random: np.ndarray
+    accuracy: MaskAccuracy | None = None
 
     @property
     def random_margin(self) -> float:
@@ -288,7 +453,7 @@ class MaskStudy(Shown):
         found = self.interval
         facts = {"soft_margin": found.estimate, "low": found.low, "high": found.high}
         more = {"share": self.projections.share, "random": self.random_margin}
-        return {**facts, **more, "gain": self.gain}
+        return {**facts, **more, "gain": self.gain, "accuracy": self.accuracy}
 
 
 @with_few_threads(rows_of)
@@ -338,18 +503,55 @@ def study_mask(
     best = optimize(system, stimuli, eta, device=device, rng=drawing)
     best.raise_if_interrupted()
     part = device.part_of(system) or Restricted(system)
-    free, mask, drawn = replace(device, mask=None), device.mask, []
-    shape = part.n_inputs, stimuli.n_channels
+    free, mask = replace(device, mask=None), device.mask
+    shape, masks = (part.n_inputs, stimuli.n_channels), list[np.ndarray]()
     for _ in range(check.count(n_draws, "n_draws")):
         u = (
             generator.standard_normal(shape)
             if mask is None
             else mask.draw(shape, generator)
         )
-        u = part.whole_input(u)
-        drawn.append(optimize(system, stimuli, eta, device=free, u=u).soft_margin)
+        masks.append(part.whole_input(u / np.linalg.norm(u)))
+    drawn = [optimize(system, stimuli, eta, device=free, u=u).soft_margin for u in masks]
     options = {"level": level, "n_replicates": n_replicates, "device": device}
     interval = margin_interval(system, stimuli, best, rng=generator, **options)
     values = best.u[part.inputs]
     values = part.whole_input(values if mask is None else mask.in_units(values))
-    return MaskStudy(best, values, interval, np.array(drawn))
+    accuracy, labelled = None, _series_of(stimuli)
+    if labelled is not None:
+        X, signs = labelled
+        codes = (signs > 0).astype(int)
+        played = _Rehearsal(system, X, codes, best.u, part.outputs, generator)
+        again = _solved_on_others(system, played.estimates, stimuli, best, device)
+        accuracy = played.compare(again, masks)
+    return MaskStudy(best, values, interval, np.array(drawn), accuracy)
+
+
+def _series_of(stimuli: Stimuli) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the transformed series and their signs, if the stimuli hold them in memory."""
+    if not isinstance(stimuli, SampleStimuli) or stimuli.signs is None:
+        return None
+    try:
+        return np.asarray(to_host(stimuli.series)), stimuli.signs
+    except ValueError:  # they came in chunks
+        return None
+
+
+def _solved_on_others(
+    system: MeasuredResponse,
+    estimates: np.ndarray,
+    stimuli: Stimuli,
+    best: Projections,
+    device: Device,
+) -> list[np.ndarray]:
+    """Return the masks solved on other possible recordings."""
+    fitted = system.fitted
+    assert fitted is not None
+    part = device.part_of(system) or Restricted(system)
+    u, found = part.own_input(best.u, stimuli.n_channels), list[np.ndarray]()
+    for one in estimates:
+        response = MeasuredResponse(fitted.estimated(one))
+        maps = (device.part_of(response) or response).maps
+        problem = LinearProblem(maps, stimuli, best.eta)
+        found.append(part.whole_input(_solved_again(problem, u, device)[0]))
+    return found

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: If the share of linear variance is smaller, masks are worse than estimated.
 _LINEAR = 0.8
+#: Loss of accuracy, against the best random mask, that is told.
+_BEHIND = 0.01
 
 
 @group("Device")
@@ -208,17 +210,23 @@ def _rows(
     """Return the names and values of the table."""
     best, interval, fitted = study.projections, study.interval, device.fitted
     assert fitted is not None
+    shares, known = fitted.shares.causes, interval.is_known
     n_channels = stimuli.n_channels
     share = show.number(best.share, ".1%")
     return {
         "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
         f"{fitted.n_samples} samples, {fitted.n_lags} lags",
-        "linearity": f"{fitted.linearity:.1%} of the held-out variance",
+        "linearity": f"{fitted.linearity:.1%} of the held-out variance; "
+        + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()),
         "series": f"{stimuli.n_steps} steps, {n_channels} channel{'s' * (n_channels > 1)}",
         "kind of mask": f"{best.mask or 'free'}: {best.message}",
         "η": f"{best.eta:.4g}",
-        "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
-        f"{interval.low:.5g} to {interval.high:.5g}",
+        "expected κ": f"{interval.estimate:.5g}, "
+        + (
+            f"{interval.level:.0%} interval {interval.low:.5g} to {interval.high:.5g}"
+            if known
+            else "without an interval, as the device is not linear enough"
+        ),
         "κ as estimated": f"{best.soft_margin:.5g}",
         "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
         f"reaches {share} of it",
@@ -227,22 +235,49 @@ def _rows(
         "expected gain": "none within the interval"
         if study.gain is None
         else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
+        **_accuracies(study),
+    }
+
+
+def _accuracies(study: "MaskStudy") -> dict[str, str]:
+    found = study.accuracy
+    if found is None:
+        return {}
+    strength = found.amplitude / float((study.values**2).sum()) ** 0.5
+    random = f"{found.random.mean():.1%} random masks on average"
+    best = f"{found.best:.1%} the best of {len(found.random)}"
+    return {
+        "expected accuracy": f"{found.solved:.1%} solved, {random}, {best}",
+        "strength of drive": f"{strength:.3g} × scaled series × mask",
     }
 
 
 def _notes(study: "MaskStudy", device: "MeasuredResponse") -> list[str]:
-    assert device.fitted is not None
-    linear, one_input = device.fitted.linearity, device.n_inputs == 1
-    overlaps = study.interval.low < study.random_margin
+    fitted, found = device.fitted, study.accuracy
+    assert fitted is not None
+    linear, one_input = fitted.linearity, device.n_inputs == 1
+    known, several = study.interval.is_known, not one_input
+    overlaps = known and study.interval.low < study.random_margin
+    behind = found is not None and found.solved < found.best - _BEHIND
     told = (
         (
-            linear < _LINEAR,
-            f"Only {linear:.0%} of the output is a linear response to the drive: drive the "
-            "device more weakly, or record longer, before you trust κ.",
+            linear < _LINEAR or not known,
+            f"Only {linear:.1%} of the output is a linear response to the drive. "
+            f"{fitted.next_recording().advice}",
         ),
         (
-            overlaps and not one_input,
+            overlaps and several,
             "The interval includes random masks: record longer to tell them apart.",
+        ),
+        (
+            several and behind,
+            "A solved mask will not pay: the best random mask is expected to be more "
+            "accurate.",
+        ),
+        (
+            several and found is not None and not (behind or found.pays),
+            "Do not count on the solved mask to pay: the best random mask is expected to "
+            "be as accurate, within the error of the estimate.",
         ),
         (
             one_input,
@@ -254,10 +289,15 @@ def _notes(study: "MaskStudy", device: "MeasuredResponse") -> list[str]:
     return [sentence for holds, sentence in told if holds]
 
 
+#: What is told of the accuracy.
+_ACCURACY = ("solved", "random", "best", "error", "pays", "amplitude")
+
+
 def _record(
     study: "MaskStudy", device: "MeasuredResponse", stimuli: "SampleStimuli"
 ) -> dict[str, Any]:
-    best, interval = study.projections, study.interval
+    best, interval, found = study.projections, study.interval, study.accuracy
+    known = interval.is_known
     return {
         **pick(device, "n_inputs", "n_outputs", "n_steps"),
         **pick(stimuli, "n_channels", "classes", "centre", "scale"),
@@ -266,8 +306,10 @@ def _record(
         **pick(best, "status", "eta", "soft_margin", "upper_bound", "share"),
         "expected": {
             "soft_margin": interval.estimate,
-            **pick(interval, "low", "high", "level", "optimism"),
+            **{end: getattr(interval, end) if known else None for end in ("low", "high")},
+            **pick(interval, "level", "optimism"),
         },
+        "accuracy": found and pick(found, *_ACCURACY),
         "noise_cost": best.noise_cost,
         "random": {"mean": study.random_margin, "soft_margins": study.random},
         "gain": study.gain,

@@ -25,7 +25,7 @@ from .shares import VarianceShares
 _FACTORS, _NOTABLE = (0.1, 4.0), 1.15
 #: Share of the response's power that errors of the fit may have; relative squared error of
 #: the response per share of odd degree, and a guess per share of even degree.
-_ERROR, _BIAS, _EVEN_BIAS = 0.01, 0.4, 0.25
+_ERROR, _BIAS, _EVEN_BIAS = 0.001, 0.4, 0.25
 #: How much longer a recording may become in one step.
 _LONGER = 4.0
 #: Number of reference segments, their length in lags, and their largest share of the drive.
@@ -118,7 +118,7 @@ def next_recording(
     unknowns = lags * len(drive_size)
     lost = noise / factors**2 + even * factors**2 + odd * factors**4
     # Non-linearity that this recording cannot show may still be there.
-    odd = max(odd, shares.error / 3)
+    odd = max(odd, shares.error / 10)
     bias = _BIAS * odd * factors**4 + _EVEN_BIAS * even * factors**2
     best = int((bias + unknowns / (_LONGER * n_samples) * lost).argmin())
     factor = float(factors[best])
@@ -149,6 +149,8 @@ def _advice(shares: VarianceShares, factor: float, length: int, longer: bool) ->
     told = f"The largest cause is {largest} ({shares.causes[largest]:.0%} of the variance)"
     strength = f"drive {factor:.2g} times as strongly"
     length_too = f"record {length} samples" if longer else ""
+    if longer and factor == 1:
+        length_too += " and fit them together with these"
     also = f", and {length_too}" if longer else ""
     if largest == "drift":
         return (

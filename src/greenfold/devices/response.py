@@ -56,6 +56,8 @@ _CONSTANT = 1e-9
 #: lags.
 _EXCITED = 1e-11
 _RIDGES = np.geomspace(1e-8, 10, 10)
+#: How often the drift is fitted again after the response, whose errors it shares.
+_PASSES = 2
 #: Penalty for the first choice of the number of lags.
 _FIRST = 1e-4
 _N_FOLDS = 4
@@ -133,6 +135,17 @@ class FitReport(Shown):
         made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
+
+    def shrunk(self, whole: np.ndarray) -> np.ndarray:
+        """Return the likeliest response: each lag of a ``whole``, shrunk by its errors."""
+        power = np.maximum((whole**2).sum((1, 2)), 1e-300)
+        errors = (self.standard_error**2).sum((1, 2))
+        return whole * np.clip(1 - errors / power, 0.0, 1.0)[:, None, None]
+
+    def other_responses(self) -> list[np.ndarray]:
+        """Return ``whole`` of the device under a weak drive, and as it drifts."""
+        found, gains = self.surrogate, self.surrogate.gains[..., None]
+        return [found.weak(self.whole), *(self.whole * (1 + gain) for gain in gains)]
 
     def next_recording(self) -> NextRecording:
         """Return which recording to make next, with its drive and the reason."""
@@ -268,6 +281,11 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         L, penalty = data.choose(lags, penalties)
         drifts = [drift_of(one, L * data.n_inputs) for one in data.filtered(L)]
         drifts = drifts if is_sure(drifts) else []
+        for _ in range(_PASSES if drifts else 0):
+            data.subtract([one.change for one in drifts])
+            drifts = [
+                drift_of(one, L * data.n_inputs) for one in data.filtered(L, whole=True)
+            ]
         if drifts:
             data.subtract([one.change for one in drifts])
             L, penalty = data.choose(lags, penalties)
@@ -311,7 +329,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
             whole=arranged(whole[None])[0],
             influence=arranged(data.influence(whole, _RIDGES[0], n_steps)),
             shares=shares,
-            surrogate=surrogate(data.filtered(L, scale_out), drifts, L, n_steps),
+            surrogate=surrogate(
+                data.filtered(L, scale_out), drifts, shares, L, n_steps, scale_out
+            ),
         )
         return cls(arranged(W[None])[0], dt, fitted=report)
 
@@ -383,9 +403,11 @@ _REPORT = codec.Object(
     shares=codec.Object(VarianceShares),
     surrogate=codec.Object(
         Surrogate,
-        **dict.fromkeys(("size", "even", "odd"), codec.Numbers("outputs")),
+        size=codec.Numbers("outputs"),
+        **dict.fromkeys(("even", "odd"), codec.Numbers(None, "outputs", "outputs")),
         noise=codec.Numbers("outputs", "outputs"),
         gains=codec.Numbers(None, "steps", "outputs"),
+        offsets=codec.Numbers(None, "outputs"),
     ),
 )
 codec.describe(
@@ -659,6 +681,7 @@ class _Regression:
         n_blocks: int,
     ) -> None:
         self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
+        self.recorded = outputs
         self.n_inputs = drives[0].shape[1]
         self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)
         p, m = n_lags * self.n_inputs, outputs[0].shape[1]
@@ -691,10 +714,16 @@ class _Regression:
                 yield int(groups[start]), d[start : stop + L - 1], y[L - 1 :][start:stop]
             done += usable
 
-    def filtered(self, L: int, unit: float | np.ndarray = 1.0) -> list[Filtered]:
-        """Return the recordings, predicted by L lags without a penalty."""
+    def filtered(
+        self, L: int, unit: float | np.ndarray = 1.0, *, whole: bool = False
+    ) -> list[Filtered]:
+        """Return the recordings, predicted by L lags without a penalty.
+
+        If ``whole``, what was subtracted is part of them.
+        """
         W, found = self.solve(L, _RIDGES[0]).reshape(L, self.n_inputs, -1), []
-        for d, y in zip(self.drives, self.outputs, strict=True):
+        outputs = self.recorded if whole else self.outputs
+        for d, y in zip(self.drives, outputs, strict=True):
             if len(d) < self.n_lags:
                 continue
             made = []
@@ -708,7 +737,7 @@ class _Regression:
     def subtract(self, changes: list[np.ndarray]) -> None:
         """Remove a part of the outputs of each recording that is long enough."""
         left = iter(changes)
-        self.outputs = [y.copy() for y in self.outputs]
+        self.outputs = [y.copy() for y in self.recorded]
         for y in self.outputs:
             if len(y) >= self.n_lags:
                 y[self.n_lags - 1 :] -= next(left)

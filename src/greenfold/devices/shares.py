@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from .._base.printing import Shown
+from ..math.ridge import ridge_path
 
 #: Number of samples per coefficient of the drift, and largest number of cosines.
 _PER_COEFFICIENT, _COSINES = 40, 12
@@ -145,11 +146,12 @@ class Drift:
 
     ``power`` (n_outputs,) is the power that they explain beyond chance, and ``error`` the
     standard error of its sum without drift. ``gains`` holds the relative change of the gain
-    (n_groups, n_samples, n_outputs).
+    (n_groups, n_samples, n_outputs), and ``offset`` the change of the outputs themselves.
     """
 
     change: np.ndarray
     gains: np.ndarray
+    offset: np.ndarray
     power: np.ndarray
     error: float
 
@@ -161,18 +163,22 @@ def drift_of(part: Filtered, n_unknowns: int) -> Drift:
     t = (np.arange(n) + 0.5) / n
     slow = np.cos(np.pi * t[:, None] * np.arange(1, n_slow + 1))
     change, gains = np.zeros((n, n_outputs)), np.zeros(part.made.shape)
+    offset = np.zeros((n, n_outputs))
     left, q = part.rest, n_slow * (n_groups + 1)
     if not q:
-        return Drift(change, gains, np.zeros(n_outputs), 0.0)
+        return Drift(change, gains, offset, np.zeros(n_outputs), 0.0)
     for k in range(n_outputs):
         X = np.concatenate([slow, *(slow * one[:, [k]] for one in part.made)], axis=1)
         found = np.linalg.lstsq(X, left[:, k], rcond=1e-9)[0]
         change[:, k] = X @ found
-        gains[:, :, k] = (slow @ found.reshape(-1, n_slow)[1:].T).T
+        waves = found.reshape(-1, n_slow) @ slow.T
+        offset[:, k], gains[:, :, k] = waves[0], waves[1:]
     noise = ((left - change) ** 2).sum(0) / max(n - q - n_unknowns, 1)
     power = (change**2).mean(0) - noise * q / n
     scatter = np.cov(left - change, rowvar=False).reshape(-1)
-    return Drift(change, gains, power, float(np.sqrt(2 * q * (scatter**2).sum())) / n)
+    return Drift(
+        change, gains, offset, power, float(np.sqrt(2 * q * (scatter**2).sum())) / n
+    )
 
 
 def is_sure(drifts: Sequence[Drift]) -> bool:
@@ -372,18 +378,22 @@ def variance_shares(
 class Surrogate(Shown):
     """What a device adds to its linear prediction p: curvature, noise and drift.
 
-    With z = p/size, an output is size · (z + even (z² − 1) + odd (z³ − 3z)) + noise.
+    With z = p/size, output k at time t is p_k + Σ_l Σ_j even[l, k, j] (z_j² − 1) +
+    odd[l, k, j] (z_j³ − 3 z_j) + noise, with z_j at time t − l. A network of units that
+    bend their states has this form to leading order, if its outputs are the states.
 
     Attributes
     ----------
     size : ndarray (n_outputs,)
         Standard deviation of the prediction in the recording.
-    even, odd : ndarray (n_outputs,)
-        Curvature of each output.
+    even, odd : ndarray (n_back, n_outputs, n_outputs)
+        Curvature that follows predictions at the present and at earlier steps.
     noise : ndarray (n_outputs, n_outputs)
         Covariance of all that remains.
     gains : ndarray (n_moments, n_steps, n_outputs)
         Relative change of the response at several moments of the recording.
+    offsets : ndarray (n_moments, n_outputs)
+        Change of the outputs at the same moments.
     """
 
     size: np.ndarray
@@ -391,38 +401,101 @@ class Surrogate(Shown):
     odd: np.ndarray
     noise: np.ndarray
     gains: np.ndarray
+    offsets: np.ndarray
 
     def _facts(self) -> dict[str, Any]:
-        return {"even": self.even, "odd": self.odd}
+        return {"size": self.size, "moments": len(self.gains)}
 
-    def curved(self, predicted: np.ndarray) -> np.ndarray:
-        """Return the outputs without noise, for predictions (n, n_outputs)."""
-        z = np.clip(predicted / self.size, -_SEEN, _SEEN)
-        curve = self.even * (z**2 - 1) + self.odd * (z**3 - 3 * z)
-        return predicted + self.size * curve
+    def bent(self, path: np.ndarray) -> np.ndarray:
+        """Return what curvature adds to predictions ``path`` (n_back, n, n_outputs).
+
+        The first prediction is the present one, and the others are those of earlier steps.
+        """
+        total = np.zeros(path.shape[1:])
+        for p, even, odd in zip(path, self.even, self.odd, strict=False):
+            square, cube = _curves(p / self.size)
+            total += square @ even.T + cube @ odd.T
+        return total
+
+    def weak(self, G: np.ndarray) -> np.ndarray:
+        """Return the response of a weakly driven device, from G fitted to the recording.
+
+        G is (n_steps, n_outputs, n_inputs), with the latest step last.
+        """
+        made = G.copy()
+        for lag, odd in enumerate(self.odd[: len(G)]):
+            made[: len(G) - lag] -= 3 * (odd / self.size) @ G[lag:]
+        return made
+
+
+def _curves(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return even and odd curves of predictions of unit variance, within what was seen."""
+    z = np.clip(z, -_SEEN, _SEEN)
+    return z**2 - 1, z**3 - 3 * z
 
 
 def surrogate(
-    parts: Sequence[Filtered], drifts: Sequence[Drift], n_lags: int, n_steps: int
+    parts: Sequence[Filtered],
+    drifts: Sequence[Drift],
+    shares: VarianceShares,
+    n_lags: int,
+    n_steps: int,
+    unit: np.ndarray,
 ) -> Surrogate:
-    """Return what the device adds to its linear prediction, fitted to recordings."""
-    P = np.concatenate([one.predicted for one in parts])
-    rest = np.concatenate([one.rest for one in parts])
-    size = np.maximum(P.std(0), 1e-300)
-    found = np.zeros((2, len(size)))
-    left = np.empty_like(rest)
-    for k, one in enumerate(size):
-        z = P[:, k] / one
-        X = np.stack([z**2 - 1, z**3 - 3 * z], axis=1)
-        found[:, k] = np.linalg.lstsq(X, rest[:, k], rcond=1e-9)[0]
-        left[:, k] = rest[:, k] - X @ found[:, k]
-    gains = np.zeros((0, n_steps, len(size)))
+    """Return what the device adds to its linear prediction, fitted to recordings.
+
+    Drifts are in ``unit`` (n_outputs,). The noise has the size of its share: what remains
+    of a device of high order is determined by the drive, and readouts can use it.
+    """
+    P = [one.predicted for one in parts]
+    n, n_outputs = sum(len(one) for one in P), P[0].shape[1]
+    size = np.sqrt(sum((one**2).sum(0) for one in P) / n)
+    size = np.maximum(size, 1e-300)
+    n_back = int(np.clip(n // (20 * n_outputs), 1, min(n_lags, n_steps)))
+    features, rests = [], []
+    for one, part in zip(P, parts, strict=True):
+        curves = np.concatenate(_curves(one / size), axis=1)
+        features.append(_stacked(curves, n_back))
+        rests.append(part.rest)
+    F, rest = np.concatenate(features), np.concatenate(rests)
+    W = _best_ridge(F - F.mean(0), rest - rest.mean(0))
+    left = rest - (F - F.mean(0)) @ W
+    curves = W.reshape(n_back, 2, n_outputs, n_outputs).transpose(1, 0, 3, 2)
+    gains, offsets = np.zeros((0, n_steps, n_outputs)), np.zeros((0, n_outputs))
     if drifts:
         cuts = [np.array_split(one.gains, _MOMENTS, axis=1) for one in drifts]
         means = np.array([part.mean(1) for one in cuts for part in one])
-        gains = np.zeros((len(means), n_steps, len(size)))
+        gains = np.zeros((len(means), n_steps, n_outputs))
         for lag in range(min(n_lags, n_steps)):  # lags 0, 1, 2–3, 4–7, … share a gain
             group = min(lag.bit_length(), means.shape[1] - 1)
             gains[:, n_steps - 1 - lag] = means[:, group]
-    noise = left.T @ left / max(len(left) - n_lags * parts[0].drive.shape[1], 1)
-    return Surrogate(size, *(found / size), noise=noise, gains=gains)
+        cuts = [np.array_split(one.offset, _MOMENTS) for one in drifts]
+        offsets = np.array([part.mean(0) for one in cuts for part in one]) * unit
+    noise = left.T @ left / max(n - n_lags * parts[0].drive.shape[1], 1)
+    missed = max(shares.noise + shares.nonlinearity + shares.memory, 1e-300)
+    known = shares.noise / missed * float((rest**2).sum()) / n
+    noise *= min(known / max(float(np.trace(noise)), 1e-300), 1.0)
+    return Surrogate(size, *curves, noise=noise, gains=gains, offsets=offsets)
+
+
+def _best_ridge(F: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Return the ridge solution (n_features, n_outputs), with a penalty for each output.
+
+    Blocks of time that were left out choose the penalty; without a gain there, the solution
+    is zero.
+    """
+    blocks = np.arange(len(F)) * 4 // len(F)
+    grams, crosses = (
+        np.array([F[blocks == b].T @ other[blocks == b] for b in range(4)])
+        for other in (F, rest)
+    )
+    A, B = grams.sum(0), crosses.sum(0)
+    penalties = np.geomspace(1e-4, 1e2, 13) * max(float(np.trace(A)) / len(A), 1e-300)
+    errors = np.zeros((len(penalties), rest.shape[1]))
+    for own, cross in zip(grams, crosses, strict=True):
+        for k, W in enumerate(ridge_path(A - own, B - cross, 0.75 * penalties)):
+            errors[k] += (W * (own @ W) - 2 * W * cross).sum(0)
+    found = np.stack(list(ridge_path(A, B, penalties)))
+    best = errors.argmin(0)
+    chosen = found[best, :, np.arange(rest.shape[1])].T
+    return np.where(errors.min(0) < 0, chosen, 0.0)

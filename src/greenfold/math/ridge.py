@@ -210,6 +210,27 @@ def leave_one_out(
     Features are (n_cases, p), targets (n_cases, n_targets), and penalties in units of FᵀF.
     The intercept is not penalised.
     """
+    residuals = _residuals_left_out(features, targets, penalties)
+    return np.array([(one**2).mean() for one in residuals])
+
+
+def predicted_without(
+    features: np.ndarray, targets: np.ndarray, penalties: np.ndarray = PENALTIES
+) -> np.ndarray:
+    """Return the prediction of each case without it, at the penalty with the least error.
+
+    Arguments are those of `leave_one_out`, but penalties are relative to the mean squared
+    length of a centred case.
+    """
+    unit = float(((features - features.mean(0)) ** 2).sum()) / len(features) or 1.0
+    residuals = _residuals_left_out(features, targets, penalties * unit)
+    return targets - min(residuals, key=lambda one: float((one**2).mean()))
+
+
+def _residuals_left_out(
+    features: np.ndarray, targets: np.ndarray, penalties: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield the residuals of each case, predicted without it, per penalty."""
     n = len(features)
     centred, t = features - features.mean(0), targets - targets.mean(0)
     # A large constant column makes the direction of the means the first left vector.
@@ -221,8 +242,8 @@ def leave_one_out(
     if len(sizes) < n - 1:  # else the vectors are a basis, up to rounding
         rest = t - V @ rotated
         outside = np.maximum(1 - 1 / n - (V**2).sum(1), 0)
-    left_out = _left_out(sizes**2, V, rotated, penalties, rest, outside)
-    return np.array([(one**2).mean() for _, one in left_out])
+    for _, one in _left_out(sizes**2, V, rotated, penalties, rest, outside):
+        yield one
 
 
 def _left_out(

@@ -549,8 +549,10 @@ def mask_margins(study: MaskStudy) -> Picture:
         ax.plot(study.random, heights, ".", color=CODES[RANDOM], alpha=0.7)
         drawn = f"{n_drawn} random masks; line: their mean"
         made.line([study.random_margin] * 2, [-0.4, 0.4], RANDOM, label=drawn)
-        made.add_key(f"solved mask with its {interval.level:.0%} interval", SOLVED)
+        with_ends = f" with its {interval.level:.0%} interval" * interval.is_known
+        made.add_key(f"solved mask{with_ends}", SOLVED)
         reach = [[middle - interval.low], [interval.high - middle]]
+        reach = reach if interval.is_known else None
         ax.errorbar([middle], [1], xerr=reach, fmt="o", color=blue, capsize=4)
         ax.plot([best.soft_margin], [1], "|", color=blue, markersize=16)
         if best.upper_bound is not None:
