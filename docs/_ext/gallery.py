@@ -1,13 +1,22 @@
-"""How the gallery draws and sorts: figures as SVG, in the look of the pages."""
+"""How the gallery draws and sorts: figures as SVG, in the look of the pages.
+
+Every example also gets a card: one panel of its figure, drawn at the size of a thumbnail,
+because a whole figure is illegible there.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from sphinx_gallery.scrapers import matplotlib_scraper
 from sphinx_gallery.sorting import ExplicitOrder
 
@@ -16,6 +25,20 @@ SECTIONS = ExplicitOrder(
 )
 #: Examples that come first in their section; the others follow by name.
 FIRST = ("plot_heartbeats", "plot_unaligned", "plot_connectome", "plot_delay_loop")
+#: The panel that the card of an example shows, if it is not the first.
+PANELS = {
+    "plot_delay_loop": 2,
+    "plot_equalisation": 1,
+    "plot_excitatory_inhibitory": 1,
+    "plot_forecast": 1,
+    "plot_heartbeats": 1,
+    "plot_kernel": 1,
+    "plot_motion": 1,
+    "plot_unaligned": 1,
+    "plot_working_point": 1,
+}
+#: Width and height of a card in inches: small, so that its text stays readable on a page.
+CARD = (2.4, 1.6)
 
 
 class Order:
@@ -35,12 +58,45 @@ class Order:
 
 def svg(block: Any, block_vars: Any, gallery_conf: Any, **given: Any) -> str:
     """Keep the figures of a block as SVG, with the title of the example as their text."""
+    source = Path(block_vars["src_file"])
+    folder = Path(block_vars["image_path_iterator"].image_path).parent
+    for number in plt.get_fignums()[:1]:
+        draw_card(plt.figure(number), source.stem, folder)
     given |= {"format": "svg", "metadata": {"Date": None}}
     made = matplotlib_scraper(block, block_vars, gallery_conf, **given)
-    title = Path(block_vars["src_file"]).read_text("utf-8").splitlines()[1]
+    title = source.read_text("utf-8").splitlines()[1]
     # A plain figure, which `dark` doubles and which scrolls on a phone.
     made = re.sub(r"\n *:srcset: .*", "", made.replace("image-sg::", "figure::"))
     return re.sub(r":alt: .*", f":alt: {title}", made)
+
+
+def draw_card(figure: Figure, name: str, folder: Path) -> None:
+    """Draw one panel of a figure at the size of a thumbnail, without its legend."""
+    card = pickle.loads(pickle.dumps(figure))
+    shown = card.axes[PANELS.get(name, 0)]
+    for axes in card.axes:
+        if axes is not shown:
+            axes.remove()
+    shown.set_title("")
+    shown.set_subplotspec(GridSpec(1, 1, figure=card)[0])
+    legend = shown.get_legend()
+    for one in [*shown.texts, *([legend] if legend else [])]:
+        one.remove()
+    for axis, most in (shown.xaxis, 24), (shown.yaxis, 18):  # letters that fit
+        if len(axis.label.get_text()) > most:
+            axis.label.set_text("")
+    shown.tick_params(labelleft=True, labelbottom=True)  # of panels that share an axis
+    card.set_layout_engine("constrained")
+    card.set_size_inches(*CARD)
+    card.savefig(folder / f"sphx_glr_{name}_card.svg", metadata={"Date": None})
+    plt.close(card)
+
+
+def thumbnails(app: Any) -> None:
+    """Show the cards in place of the thumbnails that sphinx-gallery makes."""
+    for card in (Path(app.srcdir) / "gallery").rglob("*_card.svg"):
+        shown = card.name.replace("_card", "_thumb")
+        shutil.copyfile(card, card.parent / "thumb" / shown)
 
 
 def reset(gallery_conf: Any, fname: str) -> None:
@@ -71,4 +127,5 @@ _WORDS = {
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx."""
     app.connect("source-read", in_few_words)
+    app.connect("builder-inited", thumbnails, priority=900)  # after sphinx-gallery
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
