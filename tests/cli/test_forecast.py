@@ -114,8 +114,9 @@ def test_one_column_of_numbers_is_enough(tmp_path):
     done = invoke(
         "forecast", path, "--neurons", 10, "--origins", 3, "--out", path.with_name("f.csv")
     )
-    assert "of 3 forecasts of 20 steps. All were fitted to the first 150 samples" in " ".join(
-        done.stdout.split()
+    assert (
+        "of 3 forecasts of 20 steps. All were fitted to the first 150 samples"
+        in " ".join(done.stdout.split())
     )
     assert "  1900: ACTIVITY " in done.stdout
     lines = path.with_name("f.csv").read_text().splitlines()

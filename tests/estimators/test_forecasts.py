@@ -217,6 +217,9 @@ def test_a_backtest_prints_who_wins(table):
     lost = replace(table, forecasts=better)
     assert "The forecaster diverges from most origins; drawn weights have" in lost.summary
     assert "diverges" in str(lost)
+    better["forecaster"] = table.truth + 1e-12
+    exact = replace(table, forecasts=better).summary
+    assert "The forecaster is about as good as drawn weights" in exact
     better["forecaster"] = better["drawn weights"] + 1e-7
     better["drawn weights"] = better["forecaster"]
     assert "is about as good as" in replace(table, forecasts=better).summary

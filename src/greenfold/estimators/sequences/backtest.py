@@ -14,8 +14,8 @@ from .baselines import DelayRidge, LastSeason
 
 #: A forecast is valid until its error passes this many deviations of the series.
 VALID = 0.4
-#: Errors that differ by a smaller share count as equal.
-_EQUAL = 0.02
+#: Errors that differ by a smaller share, or are both smaller than this, count as equal.
+_EQUAL, _UNSEEN = 0.02, 1e-6
 #: Names of the rows of a backtest.
 OWN, DRAWN, DELAYS = "forecaster", "drawn weights", "ridge on delays"
 LAST, SEASON = "last value", "last season"
@@ -128,12 +128,12 @@ class Backtest:
             verb = "have" if name == DRAWN else "has"
             told = f"The forecaster diverges from most origins; {other} {verb} the smallest"
             return f"{told} error, {least:.3g} deviations."
-        if own < (1 - _EQUAL) * least:
+        if own < (1 - _EQUAL) * least and least > _UNSEEN:
             told = (
                 f"The forecaster has the smallest error, {own:.3g} deviations; the next is"
             )
             return f"{told} {other} with {least:.3g}."
-        if own <= (1 + _EQUAL) * least:
+        if own <= (1 + _EQUAL) * max(least, _UNSEEN):
             told = f"The forecaster is about as good as {other}"
             return f"{told}: errors of {own:.3g} and {least:.3g} deviations."
         verb = "do" if name == DRAWN else "does"
