@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,3 +169,126 @@ def test_the_time_of_a_series_may_be_named():
         read_sampled(io.BytesIO(b"s,x\n2,1\n1,3\n0,7\n"), time="s", format="csv")
     with pytest.raises(DataError, match="has 1 values in line 2, but the first line has 2"):
         read_sampled(io.BytesIO(b"1,2\n3\n4,5\n"), format="csv")
+
+
+def written_by_another(path, values):
+    """Write the table with the library of its format; return what that library reads."""
+    columns = dict(zip(HEADER.split(","), values.T, strict=True))
+    if path.suffix == ".npy":
+        np.save(path, values[:, 1:])
+        return np.load(path)
+    if path.suffix == ".mat":
+        from scipy.io import loadmat, savemat
+
+        savemat(
+            path, {"time": values[:, 0], "drive": values[:, 1:3], "state_0": values[:, 3]}
+        )
+        found = loadmat(path)
+        return np.column_stack([found["drive"], found["state_0"].T])
+    if path.suffix == ".h5":
+        import h5py
+
+        with h5py.File(path, "w") as file:
+            file["run/signals/time"], file["run/labels"] = values[:, 0], np.arange(3)
+            file["run/signals/drive"] = values[:, 1:3].astype("f4").astype("f8")
+            file["run/nodes/state"] = values[:, 3:, None]
+            read: Any = file["run/signals/drive"]
+            return np.column_stack([read[:], values[:, 3]])
+    from nptdms import ChannelObject, TdmsFile, TdmsWriter
+
+    step = {"wf_increment": 0.25}
+    with TdmsWriter(path) as file:
+        every = [
+            ChannelObject("g", key, columns[key], step) for key in HEADER.split(",")[1:]
+        ]
+        file.write_segment(every)
+    found = TdmsFile.read(path)
+    return np.column_stack([found["g"][key][:] for key in HEADER.split(",")[1:]])
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".npy",
+        ".mat",
+        pytest.param(".h5", marks=pytest.mark.needs("h5py")),
+        pytest.param(".tdms", marks=pytest.mark.needs("nptdms")),
+    ],
+)
+def test_other_formats_hold_what_another_reader_finds(tmp_path, values, suffix):
+    path = tmp_path / f"it{suffix}"
+    table = written_by_another(path, values)
+    names: dict[str, Any] = {}
+    if suffix == ".npy":
+        names = {"drive": ["it_0", "it_1"], "states": ["it_2"]}
+    found = read_recording(path, **names)
+    np.testing.assert_array_equal(np.column_stack([found.drive, found.states]), table)
+    assert found.dt == (None if suffix == ".npy" else pytest.approx(0.25))
+    content = path.read_bytes()
+    for cut in (content[: len(content) * 2 // 3], content[:100], b""):
+        path.write_bytes(cut)
+        with pytest.raises(DataError) as caught:
+            read_recording(path, **names)
+        assert "it" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.needs("h5py")
+def test_matlab_7_3_stores_columns_first_behind_a_header(tmp_path, values):
+    import h5py
+
+    path = tmp_path / "it.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["drive"], file["state_0"] = values[:, 1:3].T, values[:, 3:].T
+        file["time"] = values[:, :1].T
+    with open(path, "r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file")
+    check(read_recording(path), values)
+
+
+def test_the_channels_of_one_recording_may_be_in_several_files(tmp_path, values):
+    first, second = tmp_path / "drive.npy", tmp_path / "state.npy"
+    np.save(first, values[:, 1:3])
+    np.save(second, values[:, 3])
+    found = read_recording([first, second], states=["state"])
+    np.testing.assert_array_equal(found.drive, values[:, 1:3])
+    np.testing.assert_array_equal(found.states, values[:, 3:])
+    np.save(second, values[:-2, 3])
+    with pytest.raises(DataError, match=r"drive.npy, .*state.npy` holds 'state' of 28"):
+        read_recording([first, second], states=["state"])
+    with pytest.raises(DataError, match="'drive_0', and so has one of the other"):
+        read_recording([first, first])
+    np.save(first, np.zeros((3, 2, 2)))
+    with pytest.raises(DataError, match=r"has the shape \(3, 2, 2\); it must be"):
+        read_recording(first)
+
+
+SCOPE = """Model,DPO4104B
+Horizontal Units,s
+Sample Interval,0.25
+
+TIME,CH1,CH2,TRIG
+s,V,V,V
+0,0.5,1,0
+0.25,1.5,2,5
+0.5,2.5,3,5
+0.75,3.5,4,0
+1,4.5,5,5
+1.25,5.5,6,0
+"""
+
+
+def test_the_settings_of_an_oscilloscope_are_skipped_and_its_trigger_samples():
+    how: dict[str, Any] = {"format": "csv", "drive": ["CH1"], "states": ["CH2"]}
+    found = read_recording(io.BytesIO(SCOPE.encode()), **how)
+    assert found.drive.ravel().tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    assert found.dt == pytest.approx(0.25)
+    found = read_recording(io.BytesIO(SCOPE.encode()), trigger="TRIG", **how)
+    assert found.states.ravel().tolist() == [2, 5]
+    assert found.dt == pytest.approx(0.75)
+    with pytest.raises(DataError, match="trigger 'CH1' that rises only 1 times"):
+        other: dict[str, Any] = how | {"drive": ["TRIG"], "trigger": "CH1"}
+        read_recording(io.BytesIO(SCOPE.encode()), **other)
+    lost = SCOPE.replace("3.5,4,0", "3.5,four,0")
+    with pytest.raises(DataError, match="'four' instead of a number in line 9"):
+        read_recording(io.BytesIO(lost.encode()), **how)

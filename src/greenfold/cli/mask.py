@@ -31,6 +31,7 @@ class Recorded:
         input_0, u_0 …
     states : Columns of the outputs, or patterns ('x*'); by default columns called state_0,
         output_0, y_0 …
+    trigger : Column of a trigger; only the samples at which it rises are kept.
     more : Another recording of the same device. Repeat the option for several.
     lags : Memory of the device in steps, or several numbers to choose from; chosen by
         cross-validation by default.
@@ -38,6 +39,7 @@ class Recorded:
 
     drive: Any = opt(None, read=options.WORDS)
     states: Any = opt(None, read=options.WORDS)
+    trigger: str | None = opt(None)
     more: list[Path] | None = opt()
     lags: Any = opt(None, read=options.COUNTS, sets="n_lags")
 
@@ -47,7 +49,10 @@ class Recorded:
         from ..datasets.recordings import read_recording
 
         paths = [first, *(self.more or ())]
-        found = [read_recording(one, drive=self.drive, states=self.states) for one in paths]
+        how = {"drive": self.drive, "states": self.states, "trigger": self.trigger}
+        # The channels of one recording may be in several files: drive.npy,states.npy.
+        files = [[one] if one.exists() else str(one).split(",") for one in paths]
+        found = [read_recording(one, **how) for one in files]
         names = [(one.drive_names, one.state_names) for one in found]
         for path, own in zip(paths, names, strict=True):
             if own != names[0]:
@@ -119,8 +124,8 @@ def mask(
     as a share of a proven bound. It uses the training series of a data set; if there are
     more than two classes, name two with --classes.
 
-    recording : Random drive and outputs of the device, one column per channel: .csv, .npz
-        or .parquet.
+    recording : Random drive and outputs of the device, one column per channel: .csv, .npz,
+        .npy, .mat, .h5, .tdms or .parquet; or several files with commas between them.
     eta : Weight η of the variance in the soft margin κ, or 'cv' to choose it by
         cross-validation; evaluate has the same default, so that you can compare κ.
     out : Write the mask to this CSV file.

@@ -1,4 +1,4 @@
-"""Read recordings of a device from CSV, NPZ or Parquet, with one column per channel."""
+"""Read recordings of a device from the files of a laboratory, one column per channel."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from .._base.checks import needs
 from .._base.messages import Argument, listed
-from .arrays import load_arrays
+from .arrays import load_array, load_arrays
 from .files import File, name_of, read_bytes, suffix_of
 from .parsed import DataError, lines_of, naming, number, parse_values, readable, refuse_data
 
@@ -30,6 +31,10 @@ _INDEX = re.compile(
 )
 #: Largest change of time steps by rounding in the file, as a share of their median.
 _JITTER = 0.01
+#: First bytes of HDF5, which MATLAB writes after a header of 512 bytes.
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+#: Number of lines in which the values of a file must begin.
+_PREAMBLE = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,33 +59,51 @@ class Recording:
 
 
 def read_recording(
-    path: File,
+    path: File | Sequence[File],
     *,
     drive: Sequence[str] | None = None,
     states: Sequence[str] | None = None,
+    trigger: str | None = None,
     format: str | None = None,
 ) -> Recording:
     r"""Read a recording for :meth:`greenfold.MeasuredResponse.fit`.
 
     Parameters
     ----------
-    path : str, Path or binary stream
-        ``.csv`` (also ``.tsv``, ``.txt``; the first line names the columns), ``.npz``
-        (arrays ``drive`` and ``states`` of shape (n_samples, n_channels), or one array per
-        channel) or ``.parquet`` (``pip install greenfold[parquet]``).
+    path : str, Path or binary stream, or a list of them
+        A file, or several that hold the channels of one recording. In the order of the
+        table:
+
+        =================================  ================================================
+        ``.csv``, ``.tsv``, ``.txt``       A line names the columns. Lines before it, such
+                                           as the settings of an oscilloscope, and a line
+                                           of units below it are skipped.
+        ``.npz``, ``.npy``                 Arrays (n_samples, n_channels), or one per
+                                           channel; an array of ``.npy`` has the name of
+                                           the file.
+        ``.mat``                           The same as variables of MATLAB, of versions up
+                                           to 7; 7.3 needs ``greenfold[hdf5]``.
+        ``.h5``, ``.hdf5``                 The same as data sets, in any groups
+                                           (``greenfold[hdf5]``).
+        ``.tdms``                          Channels of LabVIEW (``greenfold[tdms]``).
+        ``.parquet``                       One column per channel (``greenfold[parquet]``).
+        =================================  ================================================
     drive, states : sequence of str, optional
         Columns of inputs and outputs, or patterns such as ``"x*"``. By default, inputs are
         the columns whose names begin with ``drive``, ``input``, ``in`` or ``u``, and
         outputs those with ``state``, ``output``, ``out`` or ``y``, followed by a number or
         a separator.
+    trigger : str, optional
+        Column of a trigger. Only the samples at which it rises are kept, one per step.
     format : str, optional
-        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or instead of the suffix.
+        A suffix without its point, such as ``"csv"``, for a stream or instead of the
+        suffix.
 
     Returns
     -------
     Recording
-        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``. A gap in
-        time raises a `DataError`.
+        A column ``t`` or ``time`` gives ``dt``, and so does an entry ``dt`` or the
+        increment of a channel in ``.tdms``. A gap in time raises a `DataError`.
 
     Examples
     --------
@@ -91,23 +114,55 @@ def read_recording(
     >>> recording.drive.shape, recording.state_names, round(recording.dt, 3)
     ((2, 1), ('state_0',), 0.1)
     """
-    name, columns, spacing = _read_columns(path, format)
-    with naming(name):
+    several = [path] if isinstance(path, str) or not isinstance(path, Sequence) else path
+    parts = [_read_columns(one, format) for one in several]
+    names, spacing = [name for name, *_ in parts], None
+    columns: dict[str, Any] = {}
+    for name, own, dt in parts:
+        spacing = dt if spacing is None else spacing
+        for key in sorted(own.keys() & columns.keys()):
+            twice = f"has a column {key!r}, and so has one of the other files"
+            refuse_data(not _TIME.fullmatch(key), f"`{name}` {twice}; rename one of them.")
+        columns |= own
+    with naming(", ".join(names)):
         inputs = _choose(columns, drive, _DRIVE, "drive")
         outputs = _choose(columns, states, _STATE, "states")
         if both := set(inputs) & set(outputs):
             twice = f"has the column {min(both)!r} as both drive and state"
             raise DataError(f"{twice}: name it in only one of `drive` and `states`.")
-        used = {*inputs, *outputs}
-        times = [key for key in columns if key not in used and _TIME.fullmatch(key)]
-        dt = _spacing(columns[times[0]]) if times else None
+        edges = [] if trigger is None else _choose(columns, [trigger], _STATE, "trigger")
+        used = {*inputs, *outputs, *edges}
+        times = [key for key in columns if key not in used and _TIME.fullmatch(key)][:1]
+        chosen = {key: columns[key] for key in (*inputs, *outputs, *edges, *times)}
+        _check_lengths(chosen)
+        if edges:
+            rises, spacing = _rises(chosen[edges[0]], edges[0]), None
+            chosen = {key: one[rises] for key, one in chosen.items()}
+        dt = _spacing(chosen[times[0]]) if times else None
     return Recording(
-        np.column_stack([columns[key] for key in inputs]),
-        np.column_stack([columns[key] for key in outputs]),
+        np.column_stack([chosen[key] for key in inputs]),
+        np.column_stack([chosen[key] for key in outputs]),
         dt if spacing is None else spacing,
         tuple(inputs),
         tuple(outputs),
     )
+
+
+def _check_lengths(columns: Mapping[str, NDArray[np.float64]]) -> None:
+    """Refuse columns of different lengths."""
+    lengths = sorted((len(one), key) for key, one in columns.items())
+    (short, first), (long, last) = lengths[0], lengths[-1]
+    has = f"holds {first!r} of {short} samples and {last!r} of {long}"
+    refuse_data(short != long, f"{has}; sample all channels with one clock.")
+
+
+def _rises(values: NDArray[np.float64], name: str) -> NDArray[np.intp]:
+    """Return the samples at which a trigger rises through the middle of its range."""
+    high = values > (values.min() + values.max()) / 2
+    found = np.flatnonzero(high[1:] & ~high[:-1]) + 1
+    never = f"has a trigger {name!r} that rises only {len(found)} times"
+    refuse_data(len(found) < 2, f"{never}; name another column.")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,12 +266,18 @@ def _read_columns(
     """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = suffix_of(path, format)
     what = f"`{name_of(path)}` has the suffix {suffix!r}, not that of a recording"
-    cure = "use .csv, .npz or .parquet with a column for each channel."
+    cure = f"use {', '.join(_COLUMNS)} with a column for each channel."
     refuse_data(suffix not in _COLUMNS, f"{what}: {cure}")
     name, content = read_bytes(path)
     with naming(name):
         read: Any = _COLUMNS[suffix]
-        columns = read(content, one_series) if read is _read_csv else read(content)
+        if read is _read_csv:
+            columns = read(content, one_series)
+        else:
+            columns = read(content, Path(name).stem)
+            refuse_data(not columns, "holds no numbers: write one array for each channel.")
+            if one_series:
+                _check_lengths({key: one for key, one in columns.items() if key != "dt"})
     spacing = columns.pop("dt", None)
     return name, columns, None if spacing is None else float(np.ravel(spacing)[0])
 
@@ -265,7 +326,8 @@ def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
     lines = [one for one in lines_of(content) if one.strip() and one[0] != "#"]
     cure = "name the columns, then give one sample per line."
     refuse_data(len(lines) < 2, f"is empty: {cure}")
-    delimiter = max(",;\t", key=lines[0].count)
+    delimiter = max(",;\t", key=lines[min(len(lines), _PREAMBLE) - 1].count)
+    skipped = 0 if one_series else _preamble(lines, delimiter)
     first, second = csv.reader(lines[:2], delimiter=delimiter)
     unnamed = one_series and _is_unnamed(first, second)
     if unnamed:
@@ -296,14 +358,39 @@ def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
         found = []
         for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1 - unnamed):
             named = f"but the first line has {len(header)} columns"
-            lost = f"has {len(row)} values in line {i}, {named}; samples were lost there"
+            line = i + skipped * (i > 1)
+            lost = f"has {len(row)} values in line {line}, {named}; samples were lost there"
             refuse_data(len(row) != len(header), f"{lost}: cut the file there.")
             if i > 1 - unnamed:
-                found.append(parse_values([[row[k] for k in kept]], f"line {i}"))
+                found.append(parse_values([[row[k] for k in kept]], f"line {line}"))
         values = np.concatenate(found)
     what = f"names {len(kept)} columns but its lines hold {values.shape[1]} values"
     refuse_data(values.shape[1] != len(kept), f"{what}; write one value for each column.")
     return {header[k]: column for k, column in zip(kept, values.T, strict=True)}
+
+
+def _preamble(lines: list[str], delimiter: str) -> int:
+    """Remove what stands above the names of the columns, and units below them.
+
+    Returns the number of removed lines. The values begin with two lines of as many numbers.
+    """
+    rows = list(csv.reader(lines[:_PREAMBLE], delimiter=delimiter))
+    numeric = [None not in [number(one) for one in row if one.strip()] for row in rows]
+    at = next(
+        (
+            i
+            for i in range(len(rows) - 1)
+            if numeric[i] and numeric[i + 1] and len(rows[i]) == len(rows[i + 1])
+        ),
+        0,
+    )
+    top = at
+    while top and len(rows[top - 1]) == len(rows[at]) and all(map(_is_text, rows[top - 1])):
+        top -= 1
+    if at < 2 or top == at:
+        return 0
+    lines[:at] = lines[top : top + 1]
+    return at - 1
 
 
 def _is_unnamed(first: list[str], second: list[str]) -> bool:
@@ -319,27 +406,95 @@ def _is_text(field: str) -> bool:
     return bool(field.strip()) and number(field) is None
 
 
-def _read_npz(content: bytes) -> dict[str, Any]:
-    arrays = load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
+def _columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the columns of arrays (n_samples, …) by name; more axes become columns."""
     columns: dict[str, Any] = {}
     for key, array in arrays.items():
-        array = _numbers(key, array)
         if array.ndim == 1 or (key == "dt" and array.size == 1):
             columns[key] = array
-        elif array.ndim == 2:
-            columns |= {f"{key}_{i}": column for i, column in enumerate(array.T)}
-        else:
-            wanted = "it must be (n_samples,) or (n_samples, n_channels)."
-            raise DataError(f"has the array {key!r} of shape {array.shape}; {wanted}")
-    lengths = sorted((len(one), key) for key, one in columns.items() if key != "dt")
-    if lengths and lengths[0][0] != lengths[-1][0]:
-        (short, first), (long, last) = lengths[0], lengths[-1]
-        has = f"holds {first!r} of {short} samples and {last!r} of {long}"
-        raise DataError(f"{has}; sample all channels with one clock.")
+        elif array.ndim > 1:
+            flat = array.reshape(len(array), -1)
+            columns |= {f"{key}_{i}": column for i, column in enumerate(flat.T)}
     return columns
 
 
-def _read_parquet(content: bytes) -> dict[str, Any]:
+def _read_npz(content: bytes, stem: str) -> dict[str, Any]:
+    arrays = load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
+    arrays = {key: _numbers(key, array) for key, array in arrays.items()}
+    for key, array in arrays.items():
+        wanted = "it must be (n_samples,) or (n_samples, n_channels)."
+        wrong = array.ndim not in (1, 2) and not (key == "dt" and array.size == 1)
+        refuse_data(wrong, f"has the array {key!r} of shape {array.shape}; {wanted}")
+    return _columns_of(arrays)
+
+
+def _read_npy(content: bytes, stem: str) -> dict[str, Any]:
+    array = _numbers(stem, load_array(content))
+    wanted = "it must be (n_samples,) or (n_samples, n_channels)."
+    refuse_data(array.ndim not in (1, 2), f"has the shape {array.shape}; {wanted}")
+    return _columns_of({stem: array})
+
+
+def _read_mat(content: bytes, stem: str) -> dict[str, Any]:
+    if _HDF5 in (content[:8], content[512:520]):  # from version 7.3 on
+        return _read_hdf5(content, stem, kind=".mat")
+    with readable(".mat", "save it again"):
+        arrays: dict[str, Any] = import_module("scipy.io").loadmat(io.BytesIO(content))
+    found = {key: one for key, one in arrays.items() if not key.startswith("__")}
+    return _columns_of(_vectors(found))
+
+
+def _vectors(arrays: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
+    """Return the numeric arrays of MATLAB, whose vectors are matrices."""
+    found = {}
+    for key, one in arrays.items():
+        if isinstance(one, np.ndarray) and one.dtype.kind in "fiu" and one.size:
+            values = one.astype(np.float64)
+            found[key] = values.ravel() if values.ndim == 2 and 1 in one.shape else values
+    return found
+
+
+def _read_hdf5(content: bytes, stem: str, kind: str = ".h5") -> dict[str, Any]:
+    with needs("MATLAB 7.3" if kind == ".mat" else "HDF5", "hdf5"):
+        library = import_module("h5py")
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def keep(path: str, found: Any) -> None:
+        if isinstance(found, library.Dataset) and found.dtype.kind in "fiu" and found.size:
+            arrays[path] = np.asarray(found)[...]
+
+    with readable(kind, "write it again"), library.File(io.BytesIO(content), "r") as file:
+        file.visititems(keep)
+    short = [path.rsplit("/", 1)[-1] for path in arrays]
+    clear = {
+        name if short.count(name) == 1 else path: array
+        for (path, array), name in zip(arrays.items(), short, strict=True)
+    }
+    if kind == ".mat":  # MATLAB stores columns first
+        return _columns_of(_vectors({key: one.T for key, one in clear.items()}))
+    return _columns_of({key: one.astype(np.float64) for key, one in clear.items()})
+
+
+def _read_tdms(content: bytes, stem: str) -> dict[str, Any]:
+    with needs("TDMS", "tdms"):
+        library = import_module("nptdms")
+    with readable(".tdms", "save it again"):
+        groups = library.TdmsFile.read(io.BytesIO(content)).groups()
+        channels = [one for group in groups for one in group.channels() if len(one)]
+        values = [(one, np.asarray(one[:])) for one in channels]
+    names = [one.name for one in channels]
+    columns: dict[str, Any] = {}
+    for one, array in values:
+        if array.dtype.kind in "fiu":
+            unique = names.count(one.name) == 1
+            key = one.name if unique else f"{one.group_name}/{one.name}"
+            columns[key] = array.astype(np.float64)
+            if (step := one.properties.get("wf_increment", 0)) > 0:
+                columns["dt"] = np.array([float(step)])
+    return columns
+
+
+def _read_parquet(content: bytes, stem: str) -> dict[str, Any]:
     with needs("Parquet", "parquet"), readable(".parquet"):
         table = import_module("pyarrow.parquet").read_table(io.BytesIO(content))
     columns = ((key, table.column(key)) for key in table.column_names)
@@ -354,6 +509,9 @@ def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:
 
 _COLUMNS = dict.fromkeys((".csv", ".tsv", ".txt"), _read_csv) | {
     ".npz": _read_npz,
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
+    ".npy": _read_npy,
+    ".mat": _read_mat,
+    **dict.fromkeys((".h5", ".hdf5"), _read_hdf5),
+    ".tdms": _read_tdms,
+    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
 }
