@@ -100,7 +100,7 @@ def cells(found: Found) -> Iterator[Cell]:
     for seed in range(N_SEEDS):
         for key in series.names("dysts"):
             name = key.partition("/")[2]
-            yield Cell(f"dysts|{name}|{seed}", on_system, (name, seed), 2 + 4 * seed)
+            yield Cell(f"dysts|{name}|{seed}", on_system, (name, seed), 1 + 2 * seed)
     if importlib.util.find_spec("reservoirpy") is None:
         return
     for seed in range(N_SEEDS):

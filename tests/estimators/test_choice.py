@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import issparse
 
 from greenfold import EchoStateNetwork, ReservoirForecaster, SequenceRegressor, load
 from greenfold.datasets import lorenz, narma
@@ -18,6 +19,7 @@ from greenfold.estimators.sequences.choice import (
     last_blocks,
 )
 from greenfold.math.ridge import RidgeSums
+from greenfold.networks import matrices
 
 NETWORK = DrivenNetwork(EchoStateNetwork.cycle(3), np.ones((3, 1)), np.zeros(3))
 
@@ -181,6 +183,17 @@ def test_the_radius_follows_the_data():
     assert chosen.spectral_radius == pytest.approx(radius, rel=1e-12)
     assert chosen.error < min(chosen.others.values())
     assert chosen.n_unseen == pytest.approx(600 / 5, abs=30)
+
+
+def test_a_network_with_sparse_weights_has_a_radius(monkeypatch):
+    monkeypatch.setattr(matrices, "SPARSE_NEURONS", 50)  # 1000, where a fit takes long
+    monkeypatch.setattr(matrices, "SPARSE_SHARE", 0.5)
+    z = np.sin(np.arange(120) / 3) + 0.1 * np.random.default_rng(0).standard_normal(120)
+    model = ReservoirForecaster(60, see_input=1, leak=1.0, max_iter=4, random_state=0)
+    model.set_params(spectral_radius=0.5, input_weights="random").fit(z)
+    assert issparse(model.driven_.network.weights)
+    assert model.chosen_.spectral_radius == pytest.approx(0.5, rel=1e-6)
+    assert np.isfinite(model.set_params(input_weights="solved").fit(z).forecast(5)).all()
 
 
 def test_the_choice_is_printed_in_one_line_and_saved(tmp_path):

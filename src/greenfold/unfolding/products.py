@@ -46,6 +46,10 @@ class Product(HasArrays):
         """Number of rows of M."""
         return int(self.matrix.shape[0])
 
+    def __mul__(self, factor: float) -> Product:
+        """Return the product with M times a factor."""
+        return Product(self.matrix * factor, self.transposed * factor)
+
     def on(self, reference: Array, dtype: object) -> Product:
         """Return the product on the device of ``reference``, as ``dtype``."""
         if is_host(reference) and dtype == np.float64:

@@ -23,6 +23,7 @@ from ..._base.codec import refuse_file
 from ...dynamics.driven import DrivenNetwork
 from ...dynamics.dynamics import Dynamics
 from ...math.ridge import RidgeSums
+from ...networks import spectra
 from ...networks.echo_state import AnyNetwork, EchoStateNetwork
 from ...networks.matrices import dense
 from ...optimizers.run import optimize
@@ -549,7 +550,7 @@ class SequenceEstimator(Checked):
         """Set ``chosen_``."""
         radius, own = None, best.network.network
         if self.reservoir is None and best.kind != ALONE:
-            radius = float(np.abs(np.linalg.eigvals(own.weights)).max())
+            radius = spectra.largest(own.weights, "absolute value")
         others = {
             one.kind: size(one.errors)
             for one in stand_for_kinds(found)

@@ -31,9 +31,10 @@ _NO_SKILL = 0.05
 #: Share of the smallest error of all, over all steps, below which errors are alike, and an
 #: error that nobody sees.
 _ALIKE, _UNSEEN = 0.01, 1e-6
-#: Number of standard errors, and share, by which a less simple candidate must be better.
-#: Loops that start close together are alike, so a standard error is too small.
-_ERRORS, _BETTER = 2.0, 0.001
+#: Number of standard errors by which another candidate must be better than a readout of the
+#: inputs alone, and than drawn weights; and share. Loops that start close together are
+#: alike, so a standard error is too small.
+_ERRORS_ALONE, _ERRORS, _BETTER = 3.0, 1.0, 0.001
 
 
 class Block(NamedTuple):
@@ -215,16 +216,17 @@ class Scales(NamedTuple):
         """Return the mean log of the root mean square over the starts."""
         return float(self.logs(errors.mean(0)))
 
-    def differ(self, one: np.ndarray, other: np.ndarray) -> bool:
-        """Return whether errors are clearly larger than others from the same starts.
+    def is_worse(self, one: Candidate, other: Candidate) -> bool:
+        """Return whether the errors of one are clearly larger than those of another.
 
         Their logs are compared start by start, because a few starts that fail would hide
         that all others are better.
         """
-        apart = self.logs(one) - self.logs(other)
+        apart = self.logs(one.errors) - self.logs(other.errors)
         if len(apart) < 2:
             return False
-        least = _ERRORS * apart.std() / np.sqrt(len(apart) - 1)
+        least = _ERRORS_ALONE if one.first else _ERRORS
+        least *= apart.std() / np.sqrt(len(apart) - 1)
         return bool(apart.mean() > max(least, _BETTER))
 
 
@@ -247,7 +249,7 @@ def choose(found: list[Candidate]) -> Candidate:
     scales, stand = Scales.of(found), stand_for_kinds(found)
     best = min(stand, key=lambda one: scales.cost(one.errors))
     return next(
-        one for one in stand if one is best or not scales.differ(one.errors, best.errors)
+        one for one in stand if one is best or not scales.is_worse(one, best)
     )
 
 

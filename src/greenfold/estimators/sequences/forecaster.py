@@ -38,6 +38,8 @@ from .frames import Frame, is_pandas
 _N_STARTS, _LONGEST = 16, 300
 #: A closed loop has diverged beyond this many times the largest deviation in training.
 _DIVERGED = 10.0
+#: A fit keeps no loop that leaves this many times the largest deviation.
+_NEAR = 3.0
 #: Longest forecast that `score` makes by default, and fewest samples of a backtest.
 _SCORED, _LEAST = 100, 20
 
@@ -589,7 +591,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         return found
 
     def _stays(self, pairs: Pairs, ridge: float) -> bool:
-        """Return whether closed loops from all over the longest series do not diverge.
+        """Return whether closed loops from all over the longest series stay near its range.
 
         Their readout is fitted to all series, and they are as long as the unseen samples.
         Near interpolation, a few more samples to fit can make a loop unstable.
@@ -602,7 +604,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         begins = np.linspace(min(run.skipped + 1, n - 1), n - 1, _N_STARTS).astype(int)
         rows = np.minimum(begins + np.arange(n_steps)[:, None], n - 1)
         made = self._run(run.states[index][begins - 1], x[rows], (V[0], intercepts[0]))
-        return not np.isnan(made).any()
+        return bool(np.abs(made).max() <= _NEAR * self._largest)  # NaN does not
 
     def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
         """Return squared errors of the last value on a held-out block."""
