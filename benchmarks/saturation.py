@@ -77,8 +77,8 @@ def integrate_on(device: str | None) -> None:
     def brought(self: Dynamics, X: Any, u: Any, **options: Any) -> Any:
         return to_host(states(self, X, u, **options))
 
-    def prepared(self: Prepared, u: Any) -> Any:
-        return _FromDevice(at(self, u), self._X)
+    def prepared(self: Prepared, u: Any, scale: float | None = None) -> Any:
+        return _FromDevice(at(self, u, scale), self._X)
 
     Dynamics._stimuli, Dynamics.states, Prepared.__call__ = moved, brought, prepared
 

@@ -15,8 +15,8 @@ from greenfold.networks.reservoir import UnstableError
 from greenfold.networks.weights import legendre_delay, legendre_step
 
 
-def as_array(weights):
-    return weights.toarray() if sparse.issparse(weights) else weights
+def as_array(weights: Any) -> Any:
+    return weights if isinstance(weights, np.ndarray) else weights.toarray()
 
 
 def pade_of_delay(n: int) -> tuple[list[Fraction], list[Fraction]]:

@@ -125,7 +125,7 @@ def _warn_if_odd(series: Any) -> Any:
     flat = np.array(
         [np.all(np.fmax.reduce(one, 1) == np.fmin.reduce(one, 1)) for one in series]
     )
-    if steps > 1 and flat.any():
+    if steps > 2 and flat.any():
         n, first = int(flat.sum()), int(np.argmax(flat))
         many = "all" if n == len(flat) else f"{n} of {len(flat)}"
         warnings.warn(
