@@ -1,6 +1,6 @@
 """Tables and figures from the JSON files of `greenfold reproduce` and of the benchmarks.
 
-A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``, ``sweep``,
+A page holds a line ``<!-- recorded: reproduction fig1 -->`` (or ``benchmarks``, ``sweep``,
 ``vote``, ``study``). It is replaced by tables and figures from the folder
 ``_reproduction/`` (``_benchmarks/``, …), or by a note that the folder is empty. So no
 number is typed into a page by hand.
@@ -24,8 +24,6 @@ _DOWNLOADS = {
     "png": "figure (PNG)",
     "json": "all numbers (JSON)",
 }
-#: The order of the paper; other files follow by name.
-_ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
 #: Files of benchmarks in the order of the table on their page; others follow by name.
 _BENCHMARKS = (
     "peers",
@@ -136,36 +134,33 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def reproduction(folder: Path) -> Iterator[str]:
-    """One section per recorded figure: picture, caption, findings, its parameters."""
-    places = {name: place for place, name in enumerate(_ORDER)}
-    names = [path.stem for path in folder.glob("*.json")]
-    for name in sorted(names, key=lambda n: (places.get(n, len(_ORDER)), n)):
-        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        title = record.get("title", name)
-        yield f"## {title}"
+def reproduction(folder: Path, name: str) -> Iterator[str]:
+    """One recorded figure: picture, caption, findings, its parameters."""
+    record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    title = record.get("title", name)
+    if record.get("quick"):
+        yield "*Reduced version (`--quick`).*"
         yield ""
-        if record.get("quick"):
-            yield "*Reduced version (`--quick`).*"
-            yield ""
-        kinds = [k for k in _DOWNLOADS if (folder / f"{name}.{k}").exists()]
-        shown = next((kind for kind in ("svg", "png") if kind in kinds), None)
-        if shown:
-            yield f"```{{figure}} _reproduction/{name}.{shown}"
-            yield f":alt: {title}"
-            yield ""
-            yield record.get("caption", title)
-            links = (
-                f"{{download}}`{_DOWNLOADS[k]} <_reproduction/{name}.{k}>`" for k in kinds
-            )
-            yield "Download: " + ", ".join(links) + "."
-            yield "```"
-            yield ""
-        numbers = record.get("numbers", {})
-        if "cells" in numbers:
-            yield from table(paper_rows(numbers))
-        yield from _findings(record.get("summary", ()), is_table="cells" in numbers)
-        yield from _origin(record)
+    kinds = [k for k in _DOWNLOADS if (folder / f"{name}.{k}").exists()]
+    shown = next((kind for kind in ("svg", "png") if kind in kinds), None)
+    if shown:
+        yield f"```{{figure}} _reproduction/{name}.{shown}"
+        yield f":alt: {title}"
+        yield ""
+        yield record.get("caption", title)
+        links = (f"{{download}}`{_DOWNLOADS[k]} <_reproduction/{name}.{k}>`" for k in kinds)
+        yield "Download: " + ", ".join(links) + "."
+        yield "```"
+        yield ""
+    numbers = record.get("numbers", {})
+    if "cells" in numbers:
+        yield from table(paper_rows(numbers))
+    yield "<details><summary>All findings</summary>"
+    yield ""
+    yield from _findings(record.get("summary", ()), is_table="cells" in numbers)
+    yield "</details>"
+    yield ""
+    yield from _origin(record)
 
 
 def _findings(summary: Sequence[str], *, is_table: bool) -> Iterator[str]:
@@ -230,6 +225,8 @@ def _origin(record: dict[str, Any]) -> Iterator[str]:
             yield f"Run time: {record['seconds']:,.0f} s."
         for kind, found in kinds.items():
             yield f"{kind.capitalize()}: {', '.join(found)}."
+        if "note" in record:
+            yield record["note"]
         yield ""
         yield "</details>"
         yield ""
@@ -442,25 +439,27 @@ def study(folder: Path) -> Iterator[str]:
     yield ""
 
 
-_KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
+_KINDS: dict[str, Callable[..., Iterator[str]]] = {
     "reproduction": reproduction,
     "benchmarks": benchmarks,
     "sweep": sweep,
     "vote": vote,
     "study": study,
 }
+_MARKER = re.compile(r"<!-- recorded: (\w+)(?: (\w+))? -->")
 
 
 def _fill(app: Any, docname: str, source: list[str]) -> None:
-    for kind, render in _KINDS.items():
-        marker = f"<!-- recorded: {kind} -->"
-        if marker not in source[0]:
-            continue
+    def render(found: re.Match[str]) -> str:
+        kind, names = found[1], [name for name in found.groups()[1:] if name]
         folder = Path(app.srcdir) / f"_{kind}"
         for path in folder.glob("*"):
             app.env.note_dependency(str(path.relative_to(app.srcdir)), docname=docname)
-        found = "\n".join(render(folder)) if any(folder.glob("*.[jc]s*")) else None
-        source[0] = source[0].replace(marker, found or _NOTHING % folder.name)
+        if not any(folder.glob("*.[jc]s*")):
+            return _NOTHING % folder.name
+        return "\n".join(_KINDS[kind](folder, *names))
+
+    source[0] = _MARKER.sub(render, source[0])
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -421,13 +421,6 @@ def test_pages_say_what_voting_gained():
     assert gained in text
 
 
-def test_the_reproduction_says_how_the_variance_varies():
-    optimum = record("_reproduction/fig4.json")["numbers"]["optimum"]
-    late = np.array(optimum["variance"])[np.array(optimum["times"]) > 1]
-    claim = f"between {late.min():.3f} and {late.max():.3f} after t = 1"
-    assert claim in plain("docs/reproduction.md")
-
-
 def test_the_reproduction_lists_the_gain_of_five_networks():
     """Rows of its table, and what it says of random u, against Fig. 3's record."""
     found = record("_reproduction/fig3.json")

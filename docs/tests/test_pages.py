@@ -196,7 +196,7 @@ def is_in_gallery(page: Path) -> bool:
     return (ROOT / "examples" / page).with_suffix(".py").exists()
 
 
-@pytest.mark.parametrize("kind", ["reproduction", "benchmarks", "sweep", "study"])
+@pytest.mark.parametrize("kind", ["reproduction fig1", "benchmarks", "sweep", "study"])
 def test_what_is_recorded_is_shown(kind, monkeypatch):
     """The marker on a page becomes the record, not the word that there is none."""
     monkeypatch.syspath_prepend(DOCS / "_ext")

@@ -404,8 +404,8 @@ def reproduce(
     Seeds and parameters are fixed; they are at the top of the files in
     greenfold/apps/paper.
 
-    names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (results beyond the
-        paper); all by default.
+    names : Any of fig1, fig2, fig3, fig4, table1, choices (Δt, η and τ), supplement and
+        beyond (results beyond the paper); all by default.
     out : Folder for the files.
     quick : Run a reduced version, which takes about half a minute per figure.
     jobs : Number of processes; all cores by default.

@@ -88,6 +88,16 @@ def _check_fig3(numbers):
         assert one["linear_bound"] >= max(one["random_linear"]) * (1 - 1e-9)
         assert one["nonlinear"] > max(one["random_nonlinear"])
         assert one["nonlinear"] >= one["nonlinear_at_linear_u"]
+        # Without a difference of the covariances, nothing is gained.
+        equal = one["equal"]["nonlinear"]
+        assert equal <= one["linear_bound"] * (1 + 1e-9)
+        if one["equal"]["validity"]["trustworthy"]:
+            assert equal > 0.99 * one["linear"]
+        parts = one["parts"]
+        gained = parts["mean_linear"] + parts["mean_bilinear"]
+        kinds = ("linear", "mixed", "bilinear")
+        lost = sum(parts[f"variance_{kind}"] for kind in kinds)
+        assert gained - lost == pytest.approx(one["nonlinear"], abs=1e-12)
     by_network = {}
     for one in numbers["soft_margins"]:
         by_network.setdefault(one["network"], []).append(one["ratio"])

@@ -47,6 +47,23 @@ def _check_table1(numbers):
     assert 0 < numbers["gain_of_nonlinearity"]["mean"] < 0.002
 
 
+def test_zero_points(heartbeats, data_dir):
+    """Sizes of the sets whose means they are, from sums over the archive."""
+    found = table1.origins_of(heartbeats, data_dir)
+    assert set(found) == set(table1.CENTRES) - {"half-way"}
+    n_train, n_test = len(heartbeats.X_train), len(heartbeats.X_test)
+    assert n_train + n_test == 4686
+    both = 354 * heartbeats.X_train.mean(0) + 4332 * found["test mean"]
+    np.testing.assert_allclose(4686 * found["two classes"], both, rtol=0, atol=1e-9)
+    # The paper's training set is the archive's 469 series but for 115 of class 1.
+    moved = 469 * found["two training classes"] - 354 * heartbeats.X_train.mean(0)
+    held = np.linalg.norm(moved / 115 - heartbeats.X_train[heartbeats.y_train == 1].mean(0))
+    other = np.linalg.norm(
+        moved / 115 - heartbeats.X_train[heartbeats.y_train == -1].mean(0)
+    )
+    assert held < other / 5
+
+
 def test_separability(stimuli):
     assert stimuli.separability == pytest.approx(2.64, abs=0.01)
     assert np.linalg.norm(stimuli.mu) == pytest.approx(1, rel=1e-12)
@@ -96,7 +113,7 @@ _CLOSED = {"gap": {"abs": 1e-9}}
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", some_of(range(table1.FULL.n_networks), 0, 10, 19))
 def test_one_network_of_table1_at_full_size(seed, heartbeats, data_dir):
-    origins: Any = plain(table1.archive_means(data_dir))
+    origins: Any = plain(table1.origins_of(heartbeats, data_dir))
     found = table1.one_network(table1.FULL, heartbeats, origins, seed)
     assert_as_recorded(found, record("table1")["networks"][seed], _COUNTS | _CLOSED)
 

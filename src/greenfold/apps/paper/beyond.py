@@ -28,9 +28,9 @@ from ...datasets.downloads import BinarySplit
 from ...math.margins import gaussian_soft_margin, state_moments
 from ...math.sphere import maximize_on_sphere
 from ...optimizers.linear import LinearProblem
-from ..style import BOUND, RANDOM, SOLVED
+from ..style import BOUND
 from . import figures as look
-from .figures import FigureRun, Heartbeats, OnHeartbeats
+from .figures import RANDOM, SOLVED, FigureRun, Heartbeats, OnHeartbeats
 
 
 @dataclass(frozen=True)

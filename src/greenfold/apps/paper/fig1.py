@@ -16,9 +16,8 @@ import numpy as np
 
 from ... import GaussianStimuli, optimize, simulate
 from ...math.margins import margin
-from ..style import CLASS_A, CLASS_B, SOLVED
 from . import figures as look
-from .figures import FigureRun, OnSteps
+from .figures import CLASS_MINUS, CLASS_PLUS, NEUTRAL, FigureRun, OnSteps
 
 
 @dataclass(frozen=True)
@@ -116,15 +115,15 @@ def _draw_network(axes: "look.Axes", found: dict) -> None:
             axes.annotate("", tuple(place[i]), tuple(place[j]), arrowprops=arrow)
     source, sink = np.array([-2.1, 0.0]), np.array([2.1, 0.0])
     for end, weights, dash in ((source, u, "-"), (sink, v, "--")):
-        how = {"color": SOLVED, "alpha": 0.75, "zorder": 1}
+        how = {"color": NEUTRAL, "alpha": 0.75, "zorder": 1}
         for spot, one in zip(place, np.abs(weights) / np.abs(weights).max(), strict=True):
             axes.plot(*zip(end, spot, strict=True), dash, lw=0.2 + 2.0 * one, **how)
     axes.plot(*place.T, "o", ms=9, color="white", mec="k", zorder=3)
     box = {"boxstyle": "round", "fc": "white", "ec": "k"}
     for end, name in ((source, "$x(t)$"), (sink, "$z(t)$")):
         axes.text(end[0], end[1], name, ha="center", va="center", bbox=box, zorder=4)
-    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=SOLVED)
-    axes.text(1.65, -0.8, "readout $v$", ha="center", color=SOLVED)
+    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=NEUTRAL)
+    axes.text(1.65, -0.8, "readout $v$", ha="center", color=NEUTRAL)
     axes.text(0, 1.2, "recurrent weights $W$", ha="center", color="0.35")
     axes.set(xlim=(-2.5, 2.5), ylim=(-1.5, 1.5))
     axes.axis("off")
@@ -132,7 +131,7 @@ def _draw_network(axes: "look.Axes", found: dict) -> None:
 
 def _draw_stimuli(axes: "look.Axes", found: dict, p: Parameters) -> None:
     X, edges = found["stimuli"], p.dt * np.arange(p.n_steps + 1)
-    for sign, colour, dash in ((1, CLASS_A, "-"), (-1, CLASS_B, "--")):
+    for sign, colour, dash in ((1, CLASS_PLUS, "-"), (-1, CLASS_MINUS, "--")):
         for x in X[found["signs"] == sign][:6]:
             axes.stairs(x, edges, baseline=None, color=colour, alpha=0.35, lw=0.8)
         how: Any = {"color": colour, "ls": dash, "label": rf"$\zeta = {sign:+d}$, mean"}
@@ -148,7 +147,7 @@ def _draw_states(axes: Any, found: dict, p: Parameters) -> None:
     z, across, signs = (found[name] for name in ("along_readout", "across", "signs"))
     end, gap = p.n_steps * p.dt, max(found["margin"], 0)
     times = p.dt * np.arange(p.n_steps * p.fine + 1) / p.fine
-    for sign, colour, mark in ((1, CLASS_A, "o"), (-1, CLASS_B, "s")):
+    for sign, colour, mark in ((1, CLASS_PLUS, "o"), (-1, CLASS_MINUS, "s")):
         mine = signs == sign
         for path, side in zip(z[mine][:8], across[mine][:8], strict=True):
             axes.plot(times, [0.0, *side], [0.0, *path], color=colour, lw=0.6, alpha=0.55)

@@ -1,14 +1,20 @@
 """Fig. 3: weakly non-linear reservoir.
 
-(a) Response of one neuron to a stimulus that enters through a random *u*: simulation
-(dots), expansion to first order in α (line) and linear network (dashed). The neuron is the
+(a) Response of one neuron to a stimulus that enters through a random *u*: simulation (blue
+dots), expansion to first order in α (red) and linear network (dashed). The neuron is the
 one that the non-linearity changes most. The left inset magnifies the box. The right inset
 shows the largest real part of the eigenvalues of the network, linearised along its
 trajectory. (b) Soft margin of the non-linear network (y axis) against that of the linear
 network (x axis). Stars are random projections *u*. Filled dots with guide lines are optima:
 x is the best κ of the linear network, y that of the non-linear network, each with its own
 *u*. Open circles show the same non-linear optimum on the simulated network. Each colour
-stands for one ‖μ‖ of the stimuli.
+stands for one ‖μ‖ of the stimuli, from violet to yellow as in the paper. The panels below
+are not in the paper and show five networks, each with its own stimuli; a mark is filled
+where the expansion passes its checks. (c) Ablation: optimum of the non-linear network
+relative to the linear optimum, for the stimuli of (b) and for the same stimuli with equal
+class covariances (χ = 0, crosses). (d) Share of the separation *v·M* at the non-linear
+optimum that comes from the difference of the class covariances. (e) Gain from the
+non-linearity: κ of the non-linear minus κ of the linear optimum.
 """
 
 from contextlib import suppress
@@ -18,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
+from ...analysis.parts import margin_parts, with_equal_covariances
 from ...math.margins import gaussian_soft_margin, state_moments
-from ..style import RANDOM, SIMULATION
 from . import figures as look
-from .figures import FigureRun, OnSteps, best_readouts, unit_vectors
+from .figures import BLUE, RED, FigureRun, OnSteps, best_readouts, unit_vectors
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
     with look.expansion_judged_elsewhere():
         nonlinear = optimize(unfolding, stimuli, p.eta, rng=rng)
         moved = optimize(unfolding, stimuli, p.eta, u=linear.u)
+        alike, rng = with_equal_covariances(stimuli), np.random.default_rng([number, 7])
+        equal = optimize(unfolding, alike, p.eta, rng=rng)
     kappa, u, v = nonlinear.soft_margin, nonlinear.u, nonlinear.v
     # Both κ are computed on the same stimuli, so that their sampling error cancels.
     X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
@@ -125,6 +133,11 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         "nonlinear_at_linear_u": moved.soft_margin,
         "validity": asdict(nonlinear.validity) if nonlinear.validity else None,
         "nonlinear_simulated": real,
+        "parts": asdict(margin_parts(unfolding, stimuli, u, v, p.eta)),
+        "equal": {
+            "nonlinear": equal.soft_margin,
+            "validity": asdict(equal.validity) if equal.validity else None,
+        },
     }
 
 
@@ -138,18 +151,67 @@ def compute(run: FigureRun) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure, (a, b) = look.sheet(11.4, 4.7, 1, 2, width_ratios=(1.15, 1))
+    figure, _ = look.sheet(11.4, 8.4)
+    above, below = figure.subfigures(2, 1, height_ratios=(1.25, 1))
+    a, b = above.subplots(1, 2, width_ratios=(1.15, 1))
     _draw_responses(a, numbers["responses"], p)
     _draw_margins(b, [one for one in numbers["soft_margins"] if one["network"] == p.shown])
+    _draw_networks(below.subplots(1, 3), numbers["soft_margins"], p)
     return figure
+
+
+def _draw_networks(panels: Any, found: list[dict], p: Parameters) -> None:
+    """Draw ablation, share of the covariances and gain, for every network."""
+    import matplotlib as mpl
+
+    hues: Any = mpl.colormaps["cividis"](np.linspace(0.0, 0.85, p.n_networks))
+    ablation, share, gain = panels
+    for number, mark in zip(range(p.n_networks), "osD^v", strict=False):
+        mine = [one for one in found if one["network"] == number]
+        x, linear, full = (
+            np.array([one[key] for one in mine])
+            for key in ("strength", "linear", "nonlinear")
+        )
+        equal = np.array([one["equal"]["nonlinear"] for one in mine])
+        trusted = np.array([one["validity"]["trustworthy"] for one in mine])
+        shares = np.array([share_of_covariances(one) for one in mine])
+        for axes, y in ((ablation, full / linear), (share, shares), (gain, full - linear)):
+            axes.plot(x, y, "-", color=hues[number], lw=1.2)
+            for filled in (True, False):
+                fill = hues[number] if filled else "white"
+                how = {"mfc": fill, "mec": hues[number], "ms": 6}
+                axes.plot(x[trusted == filled], y[trusted == filled], mark, **how)
+        ablation.plot(x, equal / linear, "x", color=RED, ms=7, mew=1.4)
+        how = {"color": hues[number], "ms": 6, "lw": 1.2, "label": f"network {number}"}
+        gain.plot([], [], f"{mark}-", **how)
+    ablation.plot([], [], "o-", color=look.NEUTRAL, label="stimuli of (b)")
+    ablation.plot([], [], "x", color=RED, ls="", label=r"equal covariances, $\chi = 0$")
+    ablation.axhline(1, color="0.5", lw=0.8)
+    ablation.set(yscale="log", ylim=(0.8, None))
+    look.plain_ticks(ablation.yaxis, (1, 2, 5, 10))
+    share.set_ylim(0, 1)
+    gain.set_ylim(0, 1.5 * max(one["nonlinear"] - one["linear"] for one in found))
+    x = r"separation of the class means $\|\mu\|$ (a.u.)"
+    y = "non-linear / linear optimum"
+    look.panel(ablation, "c", r"no gain if $\chi = 0$", x, y, "upper right")
+    y = r"share of $v^\mathsf{T}M$ from the covariances"
+    look.panel(share, "d", "where the separation comes from", x, y)
+    y = r"$\kappa_\eta$: non-linear minus linear (a.u.)"
+    look.panel(gain, "e", "gain in five networks", x, y, "upper right", ncols=2)
+
+
+def share_of_covariances(one: dict) -> float:
+    """Return the share of v·M that comes from the difference of the class covariances."""
+    parts = one["parts"]
+    return parts["mean_of_covariances"] / (parts["mean_linear"] + parts["mean_bilinear"])
 
 
 def _draw_responses(axes: "look.Axes", found: dict, p: Parameters) -> None:
     times = np.array(found["times"])
     curves = (
-        ("first_order", RANDOM, "-", 1.6, r"$\mathcal{O}(\alpha)$"),
-        ("linear", look.NEUTRAL, "--", 1.1, "linear"),
-        ("simulated", SIMULATION, "o", 0.0, "simulation"),
+        ("first_order", RED, "-", 1.6, r"$\mathcal{O}(\alpha)$"),
+        ("linear", "k", "--", 1.1, "linear"),
+        ("simulated", BLUE, "o", 0.0, "simulation"),
     )
     shown = np.array([found[key] for key, *_ in curves])
 
@@ -176,10 +238,10 @@ def _draw_responses(axes: "look.Axes", found: dict, p: Parameters) -> None:
         line.set_visible(False)  # they would cross the curves and the other inset
     zoom.set_title("zoom into the box", fontsize=8, pad=3)
     growth = axes.inset_axes((0.62, 0.6, 0.36, 0.36))
-    growth.plot(times, found["eigenvalue_first_order"], color=RANDOM, lw=1.4)
+    growth.plot(times, found["eigenvalue_first_order"], color=RED, lw=1.4)
     few = {"markevery": max(1, len(times) // 20), "mfc": "none", "ms": 3, "mew": 0.7}
-    growth.plot(times, found["eigenvalue_simulated"], "o", color=SIMULATION, **few)
-    growth.axhline(found["eigenvalue_linear"], color=look.NEUTRAL, ls="--", lw=1.0)
+    growth.plot(times, found["eigenvalue_simulated"], "o", color=BLUE, **few)
+    growth.axhline(found["eigenvalue_linear"], color="k", ls="--", lw=1.0)
     growth.axhline(1.0, color="0.5", lw=0.8)
     at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     growth.annotate("unstable", (0.02, 1.0), (0, 1.5), fontsize=6.5, color="0.35", **at)
@@ -193,7 +255,7 @@ def _draw_responses(axes: "look.Axes", found: dict, p: Parameters) -> None:
 def _draw_margins(axes: "look.Axes", found: list[dict]) -> None:
     import matplotlib as mpl
 
-    hues = mpl.colormaps["viridis"](np.linspace(0.4, 0.9, len(found)))
+    hues = mpl.colormaps["viridis"](np.linspace(0.0, 0.95, len(found)))
     for one, hue in zip(found, hues, strict=True):
         drawn = (one["random_linear"], one["random_nonlinear"])
         axes.plot(*drawn, "*", color=hue, ms=5, alpha=0.55)
@@ -226,7 +288,9 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     for strength in p.strengths:
         rows = [one for one in numbers["soft_margins"] if one["strength"] == strength]
         first, at = rows[p.shown], f"    ‖μ‖ = {strength:.2f}:"
-        drawn = np.subtract(first["random_nonlinear"], first["random_linear"])
+        drawn = [
+            np.mean(one["random_nonlinear"]) - np.mean(one["random_linear"]) for one in rows
+        ]
         ratios = [one["ratio"] for one in rows]
         trusted = [one for one in rows if one["validity"]["trustworthy"]]
         kept, kept_trusted = (
@@ -241,7 +305,31 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"{at} {kept} of {len(rows)} networks (of the networks whose expansion passes "
             f"its checks, {kept_trusted} of {len(trusted)})"
         )
-        random.append(f"{at} {drawn.mean():+.1e} ± {drawn.std():.1e}")
+        random.append(f"{at} {', '.join(f'{one:+.1e}' for one in drawn)}")
+    every = numbers["soft_margins"]
+    good, other = (
+        [
+            one["equal"]["nonlinear"] / one["linear"]
+            for one in every
+            if one["equal"]["validity"]["trustworthy"] == wanted
+        ]
+        for wanted in (True, False)
+    )
+    elsewhere = f"; elsewhere {min(other):.4f} to {max(other):.4f}" if other else ""
+    ends = [p.strengths[0], p.strengths[-1]]
+    shares = [
+        [share_of_covariances(one) for one in every if one["strength"] == strength]
+        for strength in ends
+    ]
+    shares = ", ".join(
+        f"{min(some):.0%} to {max(some):.0%} at ‖μ‖ = {strength:.2f}"
+        for some, strength in zip(shares, ends, strict=True)
+    )
+    gains = [
+        [one["nonlinear"] - one["linear"] for one in every if one["strength"] == strength]
+        for strength in ends
+    ]
+    ratios = ", ".join(f"{low / high:.2f}" for low, high in zip(*gains, strict=True))
     return [
         f"(a) largest error of the states: linear network {found['error_linear']:.2%}, "
         f"O(α) {found['error_first_order']:.2%}; largest Re λ along the trajectory: "
@@ -252,6 +340,13 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         "(b) networks in which the non-linear optimum, when simulated, has a larger κ than "
         "the linear optimum:",
         *simulated,
-        "(b) κ of random projections, non-linear minus linear network:",
+        f"(b) κ of random projections, non-linear minus linear network, mean over "
+        f"{p.n_random} projections, for each network:",
         *random,
+        "(c) with equal class covariances, the non-linear optimum is "
+        f"{min(good):.4f} to {max(good):.4f} times the linear one where the expansion "
+        f"passes its checks ({len(good)} of {len(every)}){elsewhere}",
+        f"(d) share of the separation from the class covariances: {shares}",
+        f"(e) gain at ‖μ‖ = {ends[0]:.2f} over gain at ‖μ‖ = {ends[1]:.2f}, for each "
+        f"network: {ratios}",
     ]

@@ -4,10 +4,10 @@
 order in α: averaged over 50 random projections (filled), and for the projections with the
 highest accuracy (grey outline) and the lowest accuracy (black outline, white on dark
 pages). (b) The same for the solved *u*, simulated. (c) The two terms of the soft margin,
-separation and variance term, over the first ten rounds of the paper's alternation. Their
-difference (grey) is the soft margin. (d) Both terms over time for the solved *u* and *v*:
-grey where the soft margin is positive, hatched where it is negative. The network is the one
-in Fig. 3.
+separation (blue) and variance term (red), over the first ten rounds of the paper's
+alternation. Their difference (grey) is the soft margin. (d) Both terms over time for the
+solved *u* and *v*: grey where the soft margin is positive, hatched where it is negative.
+The network is the one in Fig. 3.
 """
 
 from dataclasses import dataclass, replace
@@ -17,9 +17,18 @@ import numpy as np
 
 from ... import Unfolding, optimize, simulate
 from ...datasets.downloads import BinarySplit
-from ..style import CLASS_A, CLASS_B, SOLVED
 from . import figures as look
-from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts, chunks
+from .figures import (
+    BLUE,
+    CLASS_MINUS,
+    CLASS_PLUS,
+    RED,
+    FigureRun,
+    Heartbeats,
+    OnHeartbeats,
+    best_readouts,
+    chunks,
+)
 
 
 @dataclass(frozen=True)
@@ -146,8 +155,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
     b.sharex(a)
     edges, optimised = numbers["edges"], numbers["optimised"]
     for key, colour, hatch, label in (
-        ("plus", CLASS_A, "///", r"$\zeta = +1$"),
-        ("minus", CLASS_B, "", r"$\zeta = -1$"),
+        ("plus", CLASS_PLUS, "///", r"$\zeta = +1$"),
+        ("minus", CLASS_MINUS, "", r"$\zeta = -1$"),
     ):
         how = {"color": colour, "alpha": 0.4, "hatch": hatch, "label": label}
         for axes, found in ((a, numbers["random"]), (b, optimised)):
@@ -180,8 +189,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
     ):
         covariance = r"variance term $\frac{\eta}{2} v^\mathsf{T}\Sigma v$"
         distance = r"separation $v^\mathsf{T} M$"
-        axes.plot(x, separation, f"{mark}-", color=SOLVED, ms=4, label=distance)
-        axes.plot(x, variance, f"{mark}--", color=SOLVED, ms=4, label=covariance)
+        axes.plot(x, separation, f"{mark}-", color=BLUE, ms=4, label=distance)
+        axes.plot(x, variance, f"{mark}--", color=RED, ms=4, label=covariance)
         how: Any = {"color": "0.85", "label": r"$\kappa_\eta > 0$", "interpolate": True}
         axes.fill_between(x, variance, separation, where=separation >= variance, **how)
         if axes is d:

@@ -35,16 +35,16 @@ from ...math.sphere import SphereMaximum, maximize_on_sphere
 from ...stimuli.base import Stimuli
 from ...validity import ExpansionWarning
 from ..runner import run_map, source_digest, versions
-from ..style import RANDOM, SOLVED, drawing
+from ..style import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
 #: Figures and tables, in the order of the paper.
-FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "choices", "supplement", "beyond")
 #: Those that need the data set ECG5000.
-ON_HEARTBEATS = {"fig4", "table1", "supplement", "beyond"}
+ON_HEARTBEATS = {"fig4", "table1", "choices", "supplement", "beyond"}
 #: File formats of each figure.
 _FORMATS = ("svg", "pdf", "png")
 _CHECKPOINTS = ".checkpoints"
@@ -157,7 +157,13 @@ def expansion_judged_elsewhere() -> Iterator[None]:
         yield
 
 
-#: Colour of everything that is neither random, solved nor a class.
+#: The paper's colours, so that a figure can be laid beside the paper's: blue is random, a
+#: simulation or the distance between the classes; red is solved, the expansion or the
+#: covariance. Other pages of the documentation have the colours of `apps.style`.
+BLUE, RED, ORANGE = "#0072b2", "#d62728", "#d55e00"
+RANDOM, SOLVED = BLUE, RED
+CLASS_PLUS, CLASS_MINUS = RED, BLUE
+#: Colour of everything else.
 NEUTRAL = "#4d4d4d"
 #: The record has ``optimised``, the paper's word; figures show ours.
 SHOWN = {"random": "random", "optimised": "solved"}
@@ -311,7 +317,8 @@ def reproduce(
     Parameters
     ----------
     names : str or iterable of str
-        "all", or any of "fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond".
+        "all", or any of "fig1", "fig2", "fig3", "fig4", "table1", "choices", "supplement",
+        "beyond".
     out_dir : str or Path
         Folder for the files; created if it does not exist.
     quick : bool

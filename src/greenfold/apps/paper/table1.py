@@ -1,6 +1,6 @@
 """Table 1: soft margin and accuracy on ECG5000.
 
-Soft margin (a) and accuracy (b) on ECG5000 for random *u* (orange) and solved *u* (blue),
+Soft margin (a) and accuracy (b) on ECG5000 for random *u* (blue) and solved *u* (red),
 compared with the paper (diamonds). Values are means and standard deviations over 20
 networks, with 50 random projections *u* per network. The marks in (b) stand for different
 zero points, that is, points that are subtracted from the test series; the paper does not
@@ -16,9 +16,16 @@ import numpy as np
 
 from ... import Unfolding, optimize
 from ...datasets.downloads import BinarySplit, load_dataset
-from ..style import RANDOM, SIMULATION, SOLVED
+from ..style import SIMULATION
 from . import figures as look
-from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts
+from .figures import (
+    RANDOM,
+    SOLVED,
+    FigureRun,
+    Heartbeats,
+    OnHeartbeats,
+    best_readouts,
+)
 
 
 @dataclass(frozen=True)
@@ -47,18 +54,33 @@ CENTRES = {
     "test mean": "at the mean of the test series (63 % of them normal beats)",
     "all recordings": "at the mean of all 5000 recordings (five classes)",
     "training recordings": "at the mean of the 500 training recordings (five classes)",
+    "two classes": "at the mean of all 4686 series of the two classes",
+    "two training classes": "at the mean of the 469 series of the two classes in the "
+    "archive's training file",
+    "test half-way": "half-way between the class means of the test series",
 }
 
 
 def archive_means(data_dir: str | Path | None) -> dict[str, np.ndarray]:
-    """Return means over the recordings of the archive: five classes, not balanced."""
-    train, test = (
-        np.asarray(load_dataset("ECG5000", split, data_dir=data_dir)[0])
+    """Return means over the recordings of the archive, which are not balanced."""
+    (train, labels), (test, _) = (
+        map(np.asarray, load_dataset("ECG5000", split, data_dir=data_dir)[:2])
         for split in ("train", "test")
     )
     return {
         "all recordings": np.concatenate([train, test]).mean(0),
         "training recordings": train.mean(0),
+        "two training classes": train[np.isin(labels.astype(float), (1, 2))].mean(0),
+    }
+
+
+def origins_of(ecg: BinarySplit, data_dir: str | Path | None) -> dict[str, np.ndarray]:
+    """Return the zero points of `CENTRES`, except the default, the one half-way."""
+    means = [ecg.X_test[ecg.y_test == sign].mean(0) for sign in (1, -1)]
+    return archive_means(data_dir) | {
+        "test mean": ecg.X_test.mean(0),
+        "two classes": np.concatenate([ecg.X_train, ecg.X_test]).mean(0),
+        "test half-way": np.mean(means, axis=0),
     }
 
 
@@ -66,7 +88,7 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
     """Return all cells of the table for one network."""
     task = Heartbeats(ecg, p.duration)
     tests = {"half-way": task.X_test}
-    for name, origin in ({"test mean": ecg.X_test.mean(0)} | origins).items():
+    for name, origin in origins.items():
         tests[name] = (ecg.X_test - np.array(origin)) * task.stimuli.scale
 
     def accuracies(unfolding: Unfolding, u: np.ndarray, v: np.ndarray) -> dict[str, float]:
@@ -97,7 +119,7 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
 
 def compute(run: FigureRun) -> dict:
     p = run.parameters
-    origins = archive_means(run.data_dir)
+    origins = origins_of(run.ecg, run.data_dir)
     seeds = range(p.n_networks)
     networks = run.map("networks", one_network, seeds, p, run.ecg, origins)
     cells = {cell: {} for cell in PAPER}
@@ -117,6 +139,16 @@ def compute(run: FigureRun) -> dict:
         "optimised_above_every_random": all(
             one["kappa"] > largest for one, largest in zip(optimal, drawn, strict=True)
         ),
+        "networks_where_optimised_is_above_every_random": {
+            centre: min(
+                sum(
+                    one[f"optimised, {kind}"][centre] > max(one[f"random, {kind}"][centre])
+                    for one in networks
+                )
+                for kind in ("linear", "non-linear")
+            )
+            for centre in CENTRES
+        },
         "gain_of_nonlinearity": {"mean": np.mean(extra), "s.d.": np.std(extra)},
         "centres": CENTRES,
         "networks": networks,
@@ -150,16 +182,19 @@ _MARKS = {
     "test mean": ("s", "zero point at the mean of the test series"),
     "all recordings": ("^", "zero point at the mean of all 5000 recordings"),
     "training recordings": ("v", "zero point at the mean of the 500 training recordings"),
+    "two classes": ("P", "zero point at the mean of the 4686 series of both classes"),
+    "two training classes": ("X", "zero point at the mean of 469 training series"),
+    "test half-way": ("*", "zero point half-way between the test classes"),
 }
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """Draw every cell of the table as a point, with the paper's value."""
-    figure, (a, b) = look.sheet(10.4, 5.4, 1, 2)
+    figure, (a, b) = look.sheet(10.4, 7.4, 1, 2)
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)  # the numbers are between the panels
     accuracies = [(f"accuracy, {centre}", *mark) for centre, mark in _MARKS.items()]
-    below = {"bbox_to_anchor": (0.0, -0.14), "borderaxespad": 0.0}
+    below = {"bbox_to_anchor": (0.0, -0.1), "borderaxespad": 0.0}
     for axes, name, title, x, digits, series in (
         (a, "a", "soft margin", look.MARGIN, 3, [("kappa", "o", "here")]),
         (b, "b", "accuracy", look.ACCURACY, 1, accuracies),
@@ -220,6 +255,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         away[centre] = max(abs(one["difference"]) for one in both)
     nearest = min(away, key=lambda centre: away[centre])
     gain = numbers["gain_of_nonlinearity"]
+    above = numbers["networks_where_optimised_is_above_every_random"].values()
+    range_ = "all" if min(above) == len(numbers["networks"]) else f"{min(above)} or more"
     return [
         *lines,
         "The paper does not state which zero point it subtracts. The zero point "
@@ -227,6 +264,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         f"{away[nearest]:.1f} percentage points; the next best comes within "
         f"{sorted(away.values())[1]:.1f}. The choice of the zero point probably explains "
         "most of the difference from the paper, but not all of it.",
+        f"The solved u has a higher accuracy than each of {p.n_random} random u in "
+        f"{range_} of {len(numbers['networks'])} networks, linear and non-linear",
         "κ of the non-linear minus κ of the linear optimum: "
         f"{gain['mean']:+.4f} ± {gain['s.d.']:.4f}",
         f"Separability ‖μ‖²/√(μᵀψμ): {numbers['separability']:.2f} (paper: 2.6)",
