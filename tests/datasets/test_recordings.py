@@ -286,8 +286,8 @@ def test_the_settings_of_an_oscilloscope_are_skipped_and_its_trigger_samples():
     found = read_recording(io.BytesIO(SCOPE.encode()), trigger="TRIG", **how)
     assert found.states.ravel().tolist() == [2, 5]
     assert found.dt == pytest.approx(0.75)
+    other: dict[str, Any] = how | {"drive": ["TRIG"], "trigger": "CH1"}
     with pytest.raises(DataError, match="trigger 'CH1' that rises only 1 times"):
-        other: dict[str, Any] = how | {"drive": ["TRIG"], "trigger": "CH1"}
         read_recording(io.BytesIO(SCOPE.encode()), **other)
     lost = SCOPE.replace("3.5,4,0", "3.5,four,0")
     with pytest.raises(DataError, match="'four' instead of a number in line 9"):
