@@ -248,9 +248,7 @@ def choose(found: list[Candidate]) -> Candidate:
     """
     scales, stand = Scales.of(found), stand_for_kinds(found)
     best = min(stand, key=lambda one: scales.cost(one.errors))
-    return next(
-        one for one in stand if one is best or not scales.is_worse(one, best)
-    )
+    return next(one for one in stand if one is best or not scales.is_worse(one, best))
 
 
 @dataclass(frozen=True)
