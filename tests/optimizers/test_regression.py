@@ -20,6 +20,7 @@ from greenfold import (
     simulate,
     unfold,
 )
+from greenfold.analysis import mask_bound
 from greenfold.datasets import memory_task, narma
 from greenfold.optimizers.linear import ascend
 from greenfold.optimizers.regression import LinearRegression, NonlinearRegression
@@ -45,6 +46,64 @@ def test_the_bound_is_tight_on_memory(n_neurons, delays):
     assert best.gain >= 1.2 * np.mean(drawn)
     assert best.gain > max(drawn)
     assert best.loss == pytest.approx(len(task.variance) - best.gain)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["sign", "levels=4", "levels=-1,0,1", "nonnegative", "at-most=3", "box=-0.5,0.5"],
+)
+def test_masks_of_a_regression_stay_below_their_bounds(kind):
+    network = unfold(small(n=8), n_steps=12, dt=0.5)
+    task, device = RegressionTask.memory([1, 3], 12, ridge=0.01), Device(mask=kind)
+    best = optimize(network, task, device=device, rng=0)
+    assert best.upper_bound is not None
+    assert best.mask == device.mask.kind  # pyright: ignore[reportOptionalMemberAccess]
+    drawn = [device.mask.draw((8, 1), np.random.default_rng(k)) for k in range(60)]  # pyright: ignore[reportOptionalMemberAccess]
+    if kind == "sign":  # all of them
+        drawn = [2 * ((k >> np.arange(8)) & 1)[:, None] - 1.0 for k in range(256)]
+    gains = [optimize(network, task, u=u).gain for u in drawn]
+    if kind == "sign":
+        assert best.gain == pytest.approx(max(gains), rel=1e-12)
+    assert max(gains) <= best.gain * (1 + 1e-12)
+    assert best.gain <= best.upper_bound
+    if kind in ("levels=4", "levels=-1,0,1"):
+        with pytest.raises(ValueError, match="known bound below that of all projections"):
+            mask_bound(network, task, best, device)
+    else:
+        own = mask_bound(network, task, best, device)
+        assert best.gain <= own * (1 + 1e-9)
+        assert own <= best.upper_bound * (1 + 1e-9)
+    assert best.random_losses is not None
+    assert best.loss <= best.random_losses.min() + 1e-12
+    assert f"mask ({best.mask})" in str(best)
+
+
+def test_an_equaliser_on_a_recorded_device_with_a_mask(rng):
+    """A channel with an echo is undone by a ring with a ±1 mask, on new symbols."""
+    drive = rng.standard_normal((4000, 8))
+    states, W = np.zeros((4000, 8)), 0.8 * np.roll(np.eye(8), 1, axis=0)
+    for t in range(1, 4000):
+        states[t] = W @ states[t - 1] + drive[t]
+    states += 0.05 * rng.standard_normal(states.shape)
+    device = MeasuredResponse.fit(drive, states, n_steps=10)
+    sent = rng.choice([-3.0, -1.0, 1.0, 3.0], 2000)
+    heard = np.convolve(sent, [0.2, 1.0, 0.4])[:2000] / 2.5
+    heard += 0.02 * rng.standard_normal(2000)
+    task = RegressionTask.from_series(
+        heard[:1000], sent[:1000, None], n_steps=10, ridge=0.01
+    )
+    best = optimize(device, task, device=Device(mask="sign"), rng=0)
+    assert best.random_losses is not None
+    assert best.loss < np.median(best.random_losses)
+    # The device itself plays the new symbols; the readouts are those that were solved.
+    state, made = np.zeros(8), np.zeros(1000)
+    moved = heard[1000:] - heard[:1000].mean()
+    for t, pulse in enumerate(moved):
+        state = W @ state + best.u * pulse
+        made[t] = (state @ best.V)[0]
+    found = 1 - ((made - sent[1000:])[20:] ** 2).mean() / sent[1000:].var()
+    # 1000 correlated samples: the mean of the square is known to about 5 %.
+    assert found == pytest.approx(best.r2[0], abs=0.05)
 
 
 def test_no_pair_is_above_the_bound(rng):
@@ -250,5 +309,5 @@ def test_what_does_not_fit():
     with pytest.raises(ValueError, match="have one positive standard deviation"):
         memory_capacity(network, device=Device(inputs=[0]))
     task = RegressionTask.memory(1, 6)
-    with pytest.raises(ValueError, match="must have no mask, bits or noise for a Regress"):
-        optimize(network, task, device=Device(mask="sign"))
+    with pytest.raises(ValueError, match="must have no bits or noise for a Regression"):
+        optimize(network, task, device=Device(mask="sign", bits=2))

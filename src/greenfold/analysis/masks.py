@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from ..devices.response import MeasuredResponse
 from ..math.ridge import predicted_without
 from ..optimizers.bounds import Relaxation
 from ..optimizers.linear import LinearProblem, ascend
-from ..optimizers.result import Projections
+from ..optimizers.regression import LinearRegression
+from ..optimizers.result import Projections, RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
+from ..stimuli.regression import RegressionTask
 from ..stimuli.samples import SampleStimuli
 from ..systems import System, rows_of
 
@@ -208,9 +211,12 @@ def _solved_again(
 
 @with_few_threads(rows_of)
 def mask_bound(
-    system: System, stimuli: Stimuli, projections: Projections, device: Device
+    system: System,
+    stimuli: Stimuli | RegressionTask,
+    projections: Projections | RegressionProjections,
+    device: Device,
 ) -> float:
-    """Return a proven upper bound on κ for a constrained mask.
+    """Return a proven upper bound on κ, or on the gain of a task, for a constrained mask.
 
     ``projections.upper_bound`` holds for every u. This bound holds for masks only and is
     lower. Its distance to κ of ``projections`` limits what a longer search could gain.
@@ -219,8 +225,8 @@ def mask_bound(
     ----------
     system : System
         A linear system.
-    stimuli : GaussianStimuli or SampleStimuli
-    projections : Projections
+    stimuli : GaussianStimuli, SampleStimuli or RegressionTask
+    projections : Projections or RegressionProjections
         The result of ``optimize(system, stimuli, device=device)``, whose η is used. The
         search for a lower bound starts from it.
     device : Device
@@ -245,24 +251,29 @@ def mask_bound(
     """
     check.must(system.is_linear, "system", "be linear", "a non-linear one, without a bound")
     stimuli.match(system)
-    quiet = projections.noise_cost is None
-    wanted = "be solved without noise of the device, which the bound does not include"
-    check.must(quiet, "projections", wanted, "projections with noise")
     mask = device.mask
     if mask is None:
         raise ValueError("`device` must have a mask; without one, use `upper_bound`.")
-    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
-    v = check.readout_vector(projections.v, system.n_outputs)
     part = device.part_of(system)
-    if part is not None:
-        u, v, system = part.own_input(u, stimuli.n_channels), v[part.outputs], part
+    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
+    u = u if part is None else part.own_input(u, stimuli.n_channels)
+    system = system if part is None else part
     mask.match(u.shape)
-    problem = LinearProblem(system.maps, stimuli, projections.eta)
-    kernel = problem.kernel(u, v)
+    if isinstance(stimuli, RegressionTask):
+        regression = LinearRegression(system.maps, stimuli)
+        kernels, limited = list(regression.readouts(u)[1]), regression.bounded
+    else:
+        assert isinstance(projections, Projections)
+        quiet = projections.noise_cost is None
+        wanted = "be solved without noise of the device, which the bound does not include"
+        check.must(quiet, "projections", wanted, "projections with noise")
+        problem = LinearProblem(system.maps, stimuli, projections.eta)
+        kernels = [problem.kernel(u, problem.best_readout(u)[0])]
+        limited = partial(Relaxation, [problem])
 
     def bounded(constraints: Sequence[Constraint]) -> Relaxation:
-        relaxation = Relaxation([problem], constraints)
-        relaxation.lower([kernel], u)
+        relaxation = limited(constraints)
+        relaxation.lower(kernels, u)
         return relaxation
 
     found = mask.lowest_bound(u.shape, bounded)

@@ -122,12 +122,13 @@ class Device(Shown):
             name = "bits" if self.mask is None else "mask"
             raise ValueError(f"`{name}` is {only}, and pass its `u` to this one.")
 
-    def refuse_for_task(self) -> None:
+    def refuse_for_task(self, *, masks: bool) -> None:
         """Refuse constraints that a regression does not support."""
-        free = self.mask is None and self.bits is None and not self.has_noise
-        only = "which supports only `inputs` and `outputs`; for readout noise, set its"
-        none = "`device` must have no mask, bits or noise for a RegressionTask"
-        check.require(free, f"{none}, {only} `ridge`.")
+        none = "`device` must have no bits or noise for a RegressionTask"
+        free = self.bits is None and not self.has_noise
+        check.require(free, f"{none}; for readout noise, set its `ridge`.")
+        none = "`device` must have no mask for a SequenceTask; solve a RegressionTask"
+        check.require(masks or self.mask is None, f"{none}.")
 
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None

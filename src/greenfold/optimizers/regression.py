@@ -12,7 +12,7 @@ readouts for a given u; an ascent finds u, as for the soft margin.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,6 +21,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import Array
 from .._base.threads import few_threads
+from ..devices.masks.mask import Constraint, Mask
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge
@@ -87,21 +88,44 @@ class LinearRegression:
         return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
 
     @cached_property
-    def relaxation(self) -> Relaxation:
-        """The upper bound on J, from linear problems with readouts of any length."""
+    def parts(self) -> list[LinearProblem]:
+        """One linear problem per target, for readouts of any length."""
         task = self.task
         penalty = 2 * task.ridge * np.eye(self.system.n_outputs)
         curved = 2 * task.covariance
-        parts = [
-            LinearProblem(
-                self.system,
-                Stimuli(2 * c, curved, task.n_channels, task.n_steps),
-                1.0,
-                penalty,
-            )
-            for c in task.cross
-        ]
-        return Relaxation(parts, unit_readouts=False)
+        every = [Stimuli(2 * c, curved, task.n_channels, task.n_steps) for c in task.cross]
+        return [LinearProblem(self.system, one, self.eta, penalty) for one in every]
+
+    @cached_property
+    def relaxation(self) -> Relaxation:
+        """The upper bound on J."""
+        return self.bounded(())
+
+    def bounded(self, constraints: Sequence[Constraint]) -> Relaxation:
+        """Return the upper bound on J for masks that meet the constraints."""
+        return Relaxation(self.parts, constraints, unit_readouts=False)
+
+    # What a `MaskProblem` needs
+
+    @property
+    def eta(self) -> float:
+        """The η at which J is the soft margin of the parts, up to the penalty."""
+        return 1.0
+
+    def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
+        """Return the optimal V and J."""
+        V, kernels = self.readouts(u)
+        return V, self.gain(V, kernels)
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        """Return J of several u (n, n_inputs, n_channels)."""
+        return np.array([self.best_readout(u)[1].value for u in U])
+
+    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return b and Q of J = b·u − uᵀQu/2 at readouts V, up to the penalty."""
+        terms = [part.input_terms(one) for part, one in zip(self.parts, v.T, strict=True)]
+        b, Q = zip(*terms, strict=True)
+        return np.sum(b, axis=0), np.sum(Q, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +198,34 @@ def regress_given(
     return _described(problem, Candidate(u, V, margin, "solved"), [], started)
 
 
-def random_losses(system: System, task: RegressionTask, n: int) -> np.ndarray:
-    """Return the losses of ``n`` random u, each with its best readouts."""
-    problem = _problem(system, task, certify=False)
+def regress_within(
+    system: System,
+    task: RegressionTask,
+    mask: Mask,
+    free: RegressionProjections,
+    rng: np.random.Generator,
+) -> RegressionProjections:
+    """Return the best mask of a kind, from the optimum and the bound for any u."""
+    started, problem = time.perf_counter(), _problem(system, task, certify=True)
+    wanted = "have no mask for a non-linear system, where only linear ones are solved"
+    check.must(isinstance(problem, LinearRegression), "device", wanted, mask)
+    assert isinstance(problem, LinearRegression)
     shape = system.n_inputs, task.n_channels
+    mask.match(shape)
+    bound = np.inf if free.upper_bound is None else free.upper_bound
+    found = Candidate(*mask.solve(problem, free.u.reshape(shape), bound, rng))
+    found = replace(found, upper_bound=free.upper_bound)
+    return replace(_described(problem, found, [], started), mask=mask.kind)
+
+
+def random_losses(
+    system: System, task: RegressionTask, n: int, mask: Mask | None = None
+) -> np.ndarray:
+    """Return the losses of ``n`` random u or masks, each with its best readouts."""
+    problem = _problem(system, task, certify=False)
+    shape, rng = (system.n_inputs, task.n_channels), check.generator(0, beside=True)
     with few_threads(system.n_outputs):
-        drawn = _random(shape, check.generator(0, beside=True), n)
+        drawn = _random(shape, rng, n) if mask is None else _masks(mask, shape, rng, n)
         gains = [problem.evaluate(u)[1].value for u in drawn]
     return task.variance.sum() - np.array(gains)
 
@@ -203,6 +249,14 @@ def _random(
 ) -> Iterator[np.ndarray]:
     for _ in range(count):
         drawn = rng.standard_normal(shape)
+        yield drawn / np.linalg.norm(drawn)
+
+
+def _masks(
+    mask: Mask, shape: tuple[int, int], rng: np.random.Generator, count: int
+) -> Iterator[np.ndarray]:
+    for _ in range(count):
+        drawn = mask.draw(shape, rng)
         yield drawn / np.linalg.norm(drawn)
 
 

@@ -82,6 +82,13 @@ class Result(Outcome, Shown, codec.Saved):
             return None
         return relative_gap(self.upper_bound, getattr(self, self._attained))
 
+    @property
+    def share(self) -> float | None:
+        """κ or gain over the upper bound; None if that is unknown or not positive."""
+        if self.upper_bound is None or self.upper_bound <= 0:
+            return None
+        return getattr(self, self._attained) / self.upper_bound
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projections(Result, kind="projections"):
@@ -162,13 +169,6 @@ class Projections(Result, kind="projections"):
     def random_margins(self) -> np.ndarray | None:
         """Soft margins of random u, each with its best readout."""
         return self._values
-
-    @property
-    def share(self) -> float | None:
-        """κ as a share of the upper bound; None if the bound is unknown or not positive."""
-        if self.upper_bound is None or self.upper_bound <= 0:
-            return None
-        return self.soft_margin / self.upper_bound
 
     @property
     def message(self) -> str:
@@ -253,8 +253,12 @@ class RegressionProjections(Result, kind="regression"):
         Explained share of the variance of each target, under readout noise of variance λ.
     status, wall_time
         As in `Projections`.
+    mask, share : str or None, float or None
+        The kind of mask, None for a free u; and the gain over the upper bound, which holds
+        for all unit u.
     random_losses : ndarray (15,) or None
-        Losses of random u, each with its best readouts; see `Projections.random_margins`.
+        Losses of random u or masks, each with its best readouts; see
+        `Projections.random_margins`.
     starts : ndarray
         Gain that each start reached.
     """
@@ -268,6 +272,7 @@ class RegressionProjections(Result, kind="regression"):
     status: str
     starts: np.ndarray = field(repr=False)
     wall_time: float = field(repr=False)
+    mask: str | None = None
     drawn: Drawn = field(default=None, repr=False, compare=False)
 
     _attained = "gain"
@@ -298,8 +303,12 @@ class RegressionProjections(Result, kind="regression"):
             )
         if self.random_losses is not None:
             middle, least = np.median(self.random_losses), self.random_losses.min()
-            beside = f"{len(self.random_losses)} random u: median loss {middle:.6g}, best"
-            lines.append(f"{beside} {least:.6g}")
+            kind = "u" if self.mask is None else "masks"
+            beside = f"{len(self.random_losses)} random {kind}: median loss {middle:.6g}"
+            lines.append(f"{beside}, best {least:.6g}")
+        if self.mask is not None and self.share is not None:
+            share = f"{100 * self.share:.1f} % of the upper bound on the gain"
+            lines.append(f"mask ({self.mask}): {share}")
         return "\n".join([*lines, self.message])
 
 

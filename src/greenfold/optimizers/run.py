@@ -14,6 +14,7 @@ from .._base import checks as check
 from .._base.progress import watched
 from .._base.threads import with_few_threads
 from ..devices.device import Device
+from ..devices.masks import Mask
 from ..math.covariances import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
@@ -22,7 +23,7 @@ from ..systems import System, rows_of
 from .ascent import Ascent
 from .convex import Convex
 from .method import N_BESIDE, Method, Run, draws_fast, random_margins
-from .regression import random_losses, regress_given
+from .regression import random_losses, regress_given, regress_within
 from .result import Projections, RegressionProjections
 from .sequences import solve_sequences
 
@@ -102,7 +103,7 @@ def optimize(
         `Ascent` otherwise.
     device : Device, optional
         Constraints of the hardware: masks, inputs and outputs, bits, and noise. With a
-        task, a device may restrict only inputs and outputs.
+        task, a device may have a mask (RegressionTask), and restrict inputs and outputs.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         A given input projection. It is scaled to unit norm and kept; `optimize` then
         solves only for v, without a ``method``.
@@ -161,15 +162,16 @@ def optimize(
     if isinstance(stimuli, RegressionTask | SequenceTask):
         idle = "be left out for a task, which has its own penalty"
         check.must(eta is None, "eta", idle, repr(eta))
-        device.refuse_for_task()
-        found = _solve_task(system, stimuli, method, given, rng)
+        device.refuse_for_task(masks=isinstance(stimuli, RegressionTask))
+        found = _solve_task(system, stimuli, method, given, rng, device.mask)
         if part is not None:
             whole_u, whole_V = part.whole_input(found.u), part.whole_readout(found.V)
             found = replace(found, u=whole_u, V=whole_V)
         size = stimuli.n_channels * stimuli.n_steps
         if isinstance(stimuli, SequenceTask) or not draws_fast(system, size):
             return found
-        return replace(found, drawn=partial(random_losses, system, stimuli, N_BESIDE))
+        drawn = partial(random_losses, system, stimuli, N_BESIDE, device.mask)
+        return replace(found, drawn=drawn)
     eta = check.positive(_ETA if eta is None else eta, "eta")
     size = eta * trace(stimuli.psi)
     why = "which is too large for floats; scale the stimuli to about one, or lower `eta`"
@@ -212,6 +214,7 @@ def _solve_task(
     method: Method | str | None,
     u: np.ndarray | None,
     rng: np.random.Generator | int | None,
+    mask: Mask | None,
 ) -> RegressionProjections:
     """Return u and the readouts of a task."""
     sees = isinstance(task, SequenceTask) and task.see_input
@@ -224,4 +227,5 @@ def _solve_task(
     single = isinstance(chosen, Ascent) and chosen.n_starts == 1
     idle = f"be left out, because {chosen!r} starts from the linear optimum alone"
     check.must(rng is None or not single, "rng", idle, repr(rng))
-    return chosen.regress(system, task, generator)
+    found = chosen.regress(system, task, generator)
+    return found if mask is None else regress_within(system, task, mask, found, generator)
