@@ -39,7 +39,6 @@ def symmetric(n_neurons: int, seed: int) -> Any:
 
     W = symmetric_weights(n_neurons, np.random.default_rng(seed))
     return ReservoirForecaster(
-        n_neurons,
         reservoir=EchoStateNetwork(W, LEAK),
         input_weights="random",
         see_input=False,
@@ -58,7 +57,6 @@ def invariant_subspace(n_neurons: int, n_channels: int, seed: int) -> Any:
     size = INPUT_SCALE * np.sqrt(n_neurons / 3)
     bias = BIAS_SCALE * rng.uniform(-1, 1, n_neurons)
     return ReservoirForecaster(
-        n_neurons,
         reservoir=EchoStateNetwork(W, 1.0),
         input_weights=np.column_stack([size * broadest, bias]),
         see_input=False,
@@ -229,7 +227,6 @@ def reservoirpy_searched(
         network = EchoStateNetwork(dense[0], float(node.lr), allow_unstable=True)
         bias = np.broadcast_to(dense[2].ravel(), n_neurons)
         model = ReservoirForecaster(
-            n_neurons,
             reservoir=network,
             input_weights=np.column_stack([dense[1], bias]),
             see_input=False,

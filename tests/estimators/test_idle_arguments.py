@@ -16,7 +16,15 @@ import pytest
 from sklearn import base
 from sklearn.model_selection import GridSearchCV
 
-from greenfold import Gain, Reservoir, ReservoirClassifier, ReservoirRegressor
+from greenfold import (
+    EchoStateNetwork,
+    Gain,
+    Reservoir,
+    ReservoirClassifier,
+    ReservoirForecaster,
+    ReservoirRegressor,
+    SequenceRegressor,
+)
 from greenfold.estimators.parameters import ParameterError
 from greenfold.estimators.pooled import (
     PooledReservoirClassifier,
@@ -27,6 +35,7 @@ from greenfold.estimators.pooled import (
 WEIGHTS = 0.1 * np.eye(6, k=1)
 LINEAR = Reservoir(WEIGHTS)
 BENT = Reservoir(WEIGHTS, gain=Gain.quadratic(0.1))
+DISCRETE = EchoStateNetwork(WEIGHTS)
 U = np.arange(1.0, 7.0)
 
 #: A valid value of each parameter that differs from its default.
@@ -55,12 +64,25 @@ OTHER: dict[str, Any] = {
     "n_readouts": 16,
     "scaling": "series",
     "engine": "array",
+    "input_weights": "random",
+    "spectral_radius": 0.5,
+    "leak": 0.4,
+    "input_scale": 0.8,
+    "bias_scale": 0.1,
+    "dt": 0.4,
+    "washout": 20,
+    "see_input": 2,
+    "max_iter": 7,
 }
 
+SEQUENCES = (SequenceRegressor, ReservoirForecaster)
 #: The pooled estimators have no parameter that depends on another.
 POOLED = (ReservoirFeatures, PooledReservoirClassifier, PooledReservoirRegressor)
 #: Parameters of a random network, and those that a Reservoir has too.
 DRAWN, OWN = {"n_neurons", "g"}, {"n_neurons", "g", "tau"}
+#: Those of the network that sequence estimators draw, and of input weights.
+PLANNED = {"n_neurons", "spectral_radius", "leak"}
+FIXED = {"max_iter", "input_scale", "bias_scale"}
 
 #: Estimator, settings, and the parameters that may not be given beside them.
 TABLE: list[tuple[Any, dict[str, Any], set[str]]] = [
@@ -93,12 +115,24 @@ TABLE: list[tuple[Any, dict[str, Any], set[str]]] = [
     (ReservoirRegressor, {"reservoir": LINEAR}, OWN),
     (ReservoirRegressor, {"ridge": 0.1}, {"readout_noise"}),
     *((kind, {}, set()) for kind in POOLED),
+    *(
+        (kind, settings, idle)
+        for kind in SEQUENCES
+        for settings, idle in (
+            ({}, {"dt"}),
+            ({"input_weights": "random"}, {"dt", "max_iter"}),
+            ({"input_weights": U, "n_neurons": 6}, {"dt", "reservoir", *FIXED}),
+            ({"reservoir": BENT}, PLANNED),
+            ({"reservoir": DISCRETE}, {"dt", *PLANNED}),
+            ({"reservoir": BENT, "input_weights": U}, {*FIXED, *PLANNED}),
+        )
+    ),
 ]
 
 
-def other(name: str, settings: dict[str, Any]) -> Any:
+def other(kind: Any, name: str, settings: dict[str, Any]) -> Any:
     """Return a value of a parameter that differs from its default."""
-    if name == "reservoir" and settings.get("order"):
+    if name == "reservoir" and (settings.get("order") or kind in SEQUENCES):
         return BENT
     return OTHER[name]
 
@@ -113,7 +147,7 @@ WALK: list[tuple[Any, dict[str, Any], str, set[str]]] = [
 
 @pytest.mark.parametrize(("kind", "settings", "name", "idle"), WALK)
 def test_a_parameter_is_refused_if_and_only_if_it_has_no_effect(kind, settings, name, idle):
-    made = kind(**settings, **{name: other(name, settings)})
+    made = kind(**settings, **{name: other(kind, name, settings)})
     if name not in idle:
         made._check_parameters()
         return
@@ -136,6 +170,8 @@ SMALL = {"n_neurons": 6, "eta": 10.0, "n_scales": 2, "n_oscillators": 4, "n_read
 def fitted(made: Any) -> np.ndarray:
     """Return the numbers of a fit to three unbalanced classes, or to their labels."""
     rng = np.random.default_rng(0)
+    if isinstance(made, SEQUENCES):
+        return followed(made.set_params(random_state=0), rng.standard_normal(200))
     y = np.repeat([0, 1, 2], [6, 8, 10])
     X = rng.standard_normal((24, 8)) + np.cos(np.arange(8) * (1 + y[:, None]))
     fit: Any = made.set_params(random_state=0).fit(X, y)
@@ -156,6 +192,17 @@ ACCEPTED = {
 }
 
 
+def followed(made: Any, x: np.ndarray) -> np.ndarray:
+    """Return the numbers of a fit to products of earlier values."""
+    if isinstance(made, SequenceRegressor):
+        y = np.tanh(np.roll(x, 1) * np.roll(x, 2) + 0.3 * np.roll(x, 3))
+        return made.fit(x, y).predict(x)
+    x[:2] = 0.1
+    for k in range(2, len(x)):  # the map of Hénon
+        x[k] = 1 - 1.4 * x[k - 1] ** 2 + 0.3 * x[k - 2]
+    return made.fit(x).forecast(20)
+
+
 @pytest.mark.parametrize(("kind", "name"), ACCEPTED)
 def test_a_parameter_that_is_accepted_has_an_effect(kind, name):
     settings = ACCEPTED[kind, name]
@@ -164,7 +211,7 @@ def test_a_parameter_that_is_accepted_has_an_effect(kind, name):
     if "reservoir" in (name, *settings):
         quick.pop("n_neurons", None)
     usual = fitted(kind(**{**quick, **settings}))
-    given = fitted(kind(**{**quick, **settings, name: other(name, settings)}))
+    given = fitted(kind(**{**quick, **settings, name: other(kind, name, settings)}))
     assert usual.shape != given.shape or not np.array_equal(usual, given, equal_nan=True)
 
 

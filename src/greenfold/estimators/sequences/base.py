@@ -26,6 +26,7 @@ from ...math.ridge import RidgeSums
 from ...networks import spectra
 from ...networks.echo_state import AnyNetwork, EchoStateNetwork
 from ...networks.matrices import dense
+from ...networks.reservoir import Reservoir
 from ...optimizers.run import optimize
 from ...optimizers.sequences import Iterate, UnseenProblem
 from ...stimuli.sequences import SequenceTask, check_sequences
@@ -40,6 +41,7 @@ from ..parameters import (
     RANDOM_STATE,
     VERBOSE,
     Checked,
+    Idle,
     Rules,
     array,
     one_of,
@@ -235,6 +237,19 @@ class SequenceEstimator(Checked):
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
+
+    def _idle(self) -> list[Idle]:
+        network, weights = self.reservoir, self.input_weights
+        solved = isinstance(weights, str) and weights == "solved"
+        discrete = not isinstance(network, Reservoir)
+        continuous = "without a 'reservoir' in continuous time, which alone has steps"
+        own, given = "if 'reservoir' is a network", "if 'input_weights' are an array"
+        return [
+            (network is not None, own, ("n_neurons", "spectral_radius", "leak")),
+            (discrete, continuous, ("dt",)),
+            (not solved, "unless 'input_weights' are solved", ("max_iter",)),
+            (not isinstance(weights, str), given, ("input_scale", "bias_scale")),
+        ]
 
     # Fit
 
