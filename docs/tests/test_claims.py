@@ -432,7 +432,10 @@ def test_the_reproduction_lists_the_gain_of_five_networks():
         ratios.append(gain[0] / gain[-1])
         good = [f"{r['strength']:g}" for r in mine if r["validity"]["trustworthy"]]
         at = "all five ‖μ‖" if len(good) == len(strengths) else ", ".join(good) or "none"
-        line = f"| {network} | {gain[0]:.4f} | {gain[-1]:.4f} | {ratios[-1]:.1f} | {at} |"
+        low = mine[0]
+        kappas = (low["linear"], low["nonlinear"], low["equal"]["nonlinear"])
+        line = f"| {network} | {' | '.join(f'{kappa:.5f}' for kappa in kappas)} | "
+        line += f"{gain[0]:.4f} | {gain[-1]:.4f} | {ratios[-1]:.1f} | {at} |"
         assert line in text
         drawn = [np.mean(r["random_nonlinear"]) - np.mean(r["random_linear"]) for r in mine]
         raised.append((drawn[0] > 0, drawn[-1] > 0))

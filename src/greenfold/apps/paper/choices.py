@@ -57,8 +57,8 @@ class Parameters(OnHeartbeats):
 
 FULL = Parameters()
 QUICK = replace(
-    FULL, dts=(0.5, 1.0), nonlinear_dts=(1.0,), n_scanned=2, n_random=5, n_nonlinear=1,
-    etas=(1, 10, 100), n_networks=1, n_draws=200, n_tau_networks=2, n_stimuli=20,
+    FULL, dts=(0.5, 1.0), nonlinear_dts=(1.0,), n_scanned=1, n_random=5, n_nonlinear=1,
+    etas=(1, 10, 100), n_networks=1, n_draws=200, n_tau_networks=2,
     n_projections=2,
 )  # fmt: skip
 

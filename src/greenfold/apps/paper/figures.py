@@ -93,6 +93,7 @@ class OnSteps(Paper):
 
     network_seed: int = 0
     n_steps: int = 10
+    #: The paper gives T = 10, but no Δt for its artificial stimuli; `choices` scans it.
     dt: float = 1.0
 
 
