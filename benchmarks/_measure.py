@@ -170,7 +170,10 @@ def in_fresh_process(function: Callable[..., dict[str, Any]], **arguments: Any) 
         The result of the function, with ``peak_bytes`` of its process added.
     """
     command = [sys.executable, "-m", "benchmarks._measure"]
-    command += [function.__module__, function.__name__, json.dumps(arguments)]
+    module = function.__module__
+    if module == "__main__":  # the program is `python -m benchmarks.…`
+        module = str(getattr(sys.modules["__main__"].__spec__, "name", ""))
+    command += [module, function.__name__, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{function.__name__} failed:\n{done.stderr}")

@@ -50,6 +50,23 @@ def test_one_eta_for_all_rows_is_said(beats):
     assert "--eta cv gives" in invoke("evaluate", beats, *SMALL, "--order", 0).stdout
 
 
+def test_cells_of_a_connectome_are_named(beats):
+    """The cells with the largest |u| and |v| of the solved network, in text and JSON."""
+    edges = "pre,post,count\nAVAL,RIB,5\nRIB,PVC,3\nPVC,AVAL,2\nRIB,AVAL,1\n"
+    Path("edges.csv").write_text(edges)
+    given = "evaluate", beats, "--weights", "edges.csv", "--order", 0
+    found = json.loads(invoke(*given, "--json").stdout)["cells"][""]
+    for part in ("driven", "read"):
+        names, weights = zip(*found[part], strict=True)
+        assert set(names) == {"AVAL", "RIB", "PVC"}
+        assert sorted(np.abs(weights), reverse=True) == np.abs(weights).tolist()
+        assert np.linalg.norm(weights) == pytest.approx(1)
+    told = " ".join(invoke(*given).stdout.split())
+    name, weight = found["driven"][0]
+    assert f"Cells driven most: {name} ({weight:+.2g})" in told
+    assert "Cells read most: " in told
+
+
 def test_a_report_is_written_where_it_was_asked_for(beats, monkeypatch):
     # Its figures are drawn in the tests of the page.
     monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "the page")

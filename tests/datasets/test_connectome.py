@@ -274,3 +274,15 @@ def test_a_matrix_is_no_list_of_edges(tmp_path):
     assert not is_edge_list(write(tmp_path / "W.txt", "0.5 0\n0 0.5\n"))
     assert not is_edge_list(tmp_path / "absent.csv")
     assert not is_edge_list(tmp_path / "W.npy")
+
+
+def test_the_strongest_cells_have_names(tmp_path):
+    path = write(tmp_path / "edges.csv", "pre,post,count\nA,B,3\nB,C,1\nC,A,2\n")
+    cells = read_connectome(path)
+    assert cells.strongest([0.1, -0.7, 0.3], 2) == [("B", -0.7), ("C", 0.3)]
+    assert cells.strongest(np.array([[3.0, 4.0], [0, 1], [0, 0]]), 1) == [("A", 5.0)]
+    assert len(cells.strongest(np.ones(3))) == 3
+    with pytest.raises(ValueError, match="`weights` must have one row for each of the 3"):
+        cells.strongest(np.ones(4))
+    with pytest.raises(ValueError, match="`k`"):
+        cells.strongest(np.ones(3), 0)

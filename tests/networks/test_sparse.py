@@ -223,3 +223,14 @@ def test_a_connection_takes_twelve_bytes(rng):
     assert network.weights.indices.dtype == network.weights.indptr.dtype == np.int32
     assert network.linear_weights is network.weights
     np.testing.assert_array_equal(network.weights.toarray(), given.toarray())
+
+
+@pytest.mark.parametrize(
+    "make", list[Any]([Reservoir, Reservoir.from_graph, EchoStateNetwork])
+)
+def test_a_wrong_index_is_refused_before_anything_is_allocated(make):
+    entries = sparse.coo_array(([1.0], ([0], [999_999_999])), shape=(10**9, 10**9))
+    with pytest.raises(MemoryError, match="fewer than 16,777,216 neurons.*index wrong"):
+        make(entries)
+    with pytest.raises(MemoryError, match="got 1,000,000,000"):
+        Reservoir.cycle(10**9)

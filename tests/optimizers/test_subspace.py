@@ -10,9 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 
-from greenfold import Convex, Device, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold import (
+    Convex,
+    Device,
+    GaussianStimuli,
+    RegressionTask,
+    Reservoir,
+    optimize,
+    unfold,
+)
+from greenfold.devices.masks.levels import UnitQuadratic, climb
 from greenfold.optimizers import subspace
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
@@ -265,3 +275,80 @@ def test_inputs_and_outputs_of_a_device():
     assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=1e-8)
     assert not ours.u[20:].any()
     assert not ours.v[:10].any()
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        Device(state_noise=0.1),
+        Device(readout_noise=np.linspace(0.05, 0.3, 60), state_noise=0.05),
+        Device(readout_noise=0.1, outputs=np.arange(10, 50)),
+        Device(readout_noise=0.1, input_noise=0.2),
+    ],
+)
+def test_independent_noise_on_many_outputs_is_no_matrix(device, monkeypatch):
+    """A sparse covariance gives what the full one gives: solved, at one u, at random u."""
+    whole, stimuli = network(60, "sparse", 10), drawn(seed=10)
+    u = np.random.default_rng(0).standard_normal(60)
+
+    def every():
+        best = solved(Products(whole), stimuli, device=device, method=Convex(gap=1e-9))
+        given = solved(Products(whole), stimuli, device=device, u=u)
+        return best, given, solved(whole, stimuli, device=device, method="random", rng=0)
+
+    full = every()
+    monkeypatch.setattr("greenfold.devices.noise.SPARSE_NEURONS", 10)
+    assert sparse.issparse(next(reversed(device.noise(8, 60).values())))
+    for ours, theirs in zip(every(), full, strict=True):
+        assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=1e-9)
+        assert ours.noise_cost == pytest.approx(theirs.noise_cost, rel=1e-4)
+        np.testing.assert_allclose(np.abs(ours.v @ theirs.v), 1, rtol=1e-6)
+    assert every()[0].upper_bound == pytest.approx(full[0].upper_bound, rel=1e-8)
+
+
+def test_a_normal_network_with_equal_noise_on_many_outputs(monkeypatch):
+    ring, stimuli = unfold(Reservoir.cycle(80), n_steps=8, dt=0.5), drawn(seed=11)
+    device = Device(readout_noise=0.1)
+    theirs = solved(ring, stimuli, device=device)
+    monkeypatch.setattr("greenfold.devices.noise.SPARSE_NEURONS", 10)
+    ours = solved(ring, stimuli, device=device)
+    assert ours.status == theirs.status == "certified"
+    assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=1e-12)
+
+
+def test_regression_with_many_outputs(monkeypatch, rng):
+    """Readouts by the Gram matrix of the steps are those by that of the outputs."""
+    X = rng.standard_normal((200, 8))
+    task = RegressionTask.from_cases(X, X[:, [3, 6]] + 0.1 * X[:, [1, 1]], ridge=0.01)
+    whole = network(60, "sparse", 12)
+    theirs = solved(Products(whole), task)
+    u = rng.standard_normal(60)
+    given = solved(whole, task, u=u)
+    monkeypatch.setattr("greenfold.optimizers.regression.SPARSE_NEURONS", 10)
+    ours = solved(Products(whole), task)
+    assert ours.status == theirs.status == "certified"
+    assert ours.gain == pytest.approx(theirs.gain, rel=1e-6)
+    assert ours.upper_bound == pytest.approx(theirs.upper_bound, rel=1e-4)
+    # The ridge penalty divides rounding errors of 1e-16 by a thousandth of the largest
+    # eigenvalue, or less.
+    np.testing.assert_allclose(solved(whole, task, u=u).V, given.V, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_masks_of_many_inputs_use_a_factor(n_channels, monkeypatch):
+    """Single changes of a mask cost products with the factor of Q, and find the same."""
+    whole, stimuli = network(50, "sparse", 13), drawn(n_channels=n_channels, seed=13)
+    problem: Any = LinearProblem(whole.maps, stimuli, 10.0)
+    v = np.ones(50) / np.sqrt(50)
+    b, Q = problem.input_terms(v)
+    monkeypatch.setattr("greenfold.optimizers.linear.SPARSE_NEURONS", 10)
+    other, factored = problem.input_terms(v)
+    np.testing.assert_allclose(other, b, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(factored), Q, atol=1e-12 * np.abs(Q).max())
+    np.testing.assert_allclose(factored.diagonal(), np.diag(Q), rtol=1e-9)
+    np.testing.assert_allclose(factored.column(7), Q[:, 7], atol=1e-12 * np.abs(Q).max())
+    start = np.random.default_rng(0).integers(0, 2, 50 * n_channels)
+    levels = np.array([-1.0, 1.0])
+    monkeypatch.setattr("greenfold.devices.masks.levels._PAIRED", 0)
+    ends = [climb(UnitQuadratic(b, one, 10.0), start, levels) for one in (Q, factored)]
+    np.testing.assert_array_equal(ends[0], ends[1])

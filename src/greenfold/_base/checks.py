@@ -25,6 +25,8 @@ T = TypeVar("T")
 #: Largest array with a row and a column for each neuron that is formed of a sparse network,
 #: in bytes: that of 16,384 neurons.
 DENSE_BYTES = 2**31
+#: Number of neurons from which on a network is refused before anything is allocated.
+MOST_NEURONS = 2**24
 
 
 def shown(value: object) -> str:
@@ -223,6 +225,7 @@ def square_weights(weights: object) -> Any:
         given: Any = weights
         wanted, got = "hold real numbers in two dimensions", f"{given.dtype} {given.shape}"
         must(given.ndim == 2 and given.dtype.kind in "iufb", "weights", wanted, got)
+        few_neurons(max(given.shape), "weights")
         made: Any = sparse.csr_array(given).astype(np.float64)
         made.sum_duplicates()
         made.eliminate_zeros()
@@ -243,6 +246,12 @@ def square_weights(weights: object) -> Any:
     for part in parts:
         part.flags.writeable = False
     return made
+
+
+def few_neurons(n_neurons: int, name: str) -> None:
+    """Refuse more neurons than the memory of a machine holds vectors of."""
+    wanted = f"give fewer than {MOST_NEURONS:,} neurons (is an index wrong?)"
+    must(n_neurons < MOST_NEURONS, name, wanted, f"{n_neurons:,}", MemoryError)
 
 
 def formable(n_neurons: int, what: str, instead: str) -> None:

@@ -129,6 +129,9 @@ def fit(
     }
     record |= {"model": model, "report": report, "notes": notes}
     facts = _facts(task, row, final, spread) | {"model": model, "report": report}
+    cells = strongest_cells(final, network.own)
+    record |= {"cells": cells} if cells else {}
+    notes += told_cells(cells)
     return Answer(record, lambda: show.facts(facts, notes))
 
 
@@ -330,7 +333,8 @@ def evaluate(
     # At the large η that cross-validation may choose, tight proofs take minutes.
     parameters["certify"] = network.eta != "cv"
     task = load_task(data, files, seed=seed, holdout=holdout, device=network.device)
-    return compare(task, network.order, network.noise, seed, parameters, report, pooled)
+    given = network.order, network.noise, seed, parameters, report, pooled
+    return compare(task, *given, network.own)
 
 
 @command("greenfold demo --report page.html")
@@ -380,6 +384,7 @@ def compare(
     parameters: dict[str, Any],
     report: Path | None,
     pooled: bool = False,
+    own: options.OwnWeights | None = None,
 ) -> Answer:
     """Compare random with solved u, linear and non-linear, and write the report."""
     from ..apps.report import comparison
@@ -392,9 +397,9 @@ def compare(
     other = None
     with options.progress(sum(weights) + 3 + drawing + 4 * pooled) as step:
         step("drawing random u", 3)
-        own = {k: v for k, v in parameters.items() if k not in ("alpha", "certify")}
-        (first,) = measured([("random", 0)], parameters=own, refit=False)
-        spread = comparison.random_spread(first, task, seed=seed, parameters=own)
+        plain = {k: v for k, v in parameters.items() if k not in ("alpha", "certify")}
+        (first,) = measured([("random", 0)], parameters=plain, refit=False)
+        spread = comparison.random_spread(first, task, seed=seed, parameters=plain)
         typical, todo = spread.median, iter(weights[1:])
         u = typical.classifier.input_projection
         rows = measured(
@@ -426,6 +431,9 @@ def compare(
         "pooled": other,
         "report": report,
     }
+    cells = strongest_cells(next(row for row in rows if row.is_solved), own)
+    record |= {"cells": cells} if cells else {}
+    notes += told_cells(cells)
     if any(row.proven for row in rows):
         notes.insert(0, "✓ proven: no other u and v of this network are better at this η.")
     if other:
@@ -441,6 +449,36 @@ _FIXED = (
     "All rows have the same η, so that you can compare κ; --eta cv gives each row the η of "
     "its best accuracy, which changes accuracies and their order."
 )
+
+
+#: Number of cells, and of classes, whose weights are named.
+_NAMED, _FEW_CLASSES = 5, 3
+
+
+def strongest_cells(row: "Row", own: options.OwnWeights | None) -> dict[str, Any]:
+    """Return the cells of a connectome with the largest weights, by class for several."""
+    if own is None or own.edges is None:
+        return {}
+    fitted, strongest = row.classifier, own.edges.strongest
+    heads = list(zip(fitted.classes_.tolist(), fitted.heads_, strict=False))
+    return {
+        "" if len(heads) == 1 else f" for class {label}": {
+            "driven": strongest(head.u, _NAMED),
+            "read": strongest(head.v, _NAMED),
+        }
+        for label, head in heads[:_FEW_CLASSES]
+    }
+
+
+def told_cells(cells: dict[str, Any]) -> list[str]:
+    """Return one line for u and one for v, of each class."""
+    return [
+        f"Cells {what} most{of}: "
+        + ", ".join(f"{name} ({weight:+.2g})" for name, weight in found)
+        + "."
+        for of, each in cells.items()
+        for what, found in each.items()
+    ]
 
 
 def weight_of(order: int | str) -> float:

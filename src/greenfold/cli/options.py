@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..apps.runner import Workers
+    from ..datasets.connectome import Connectome
     from ..networks.reservoir import Reservoir
 
 #: The name of the built-in data set, which needs no files.
@@ -459,10 +460,10 @@ _COLUMNS = Reader.of(
 
 
 class OwnWeights(NamedTuple):
-    """The weights in a file, and the names of the neurons in a list of edges."""
+    """The weights in a file, and the connectome in a list of edges."""
 
-    weights: "np.ndarray"
-    names: "np.ndarray | None" = None
+    weights: Any
+    edges: "Connectome | None" = None
 
 
 @group("Network")
@@ -506,7 +507,7 @@ class NetworkOptions:
         from ..networks.reservoir import Reservoir
 
         made = Reservoir.from_graph(edges, self.g)
-        return OwnWeights(made.weights, edges.names)
+        return OwnWeights(made.weights, edges)
 
     def reservoir(self, tau: float, rng: "int | np.random.Generator") -> "Reservoir":
         """Return the network, with the same time constant for all neurons."""

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._base.checks import must, needs, require, without_effect
+from .._base.checks import count, host_array, must, needs, require, without_effect
 from .._base.messages import Argument, Part, listed
 from .._base.printing import Shown
 from .._base.progress import tell, watched
@@ -85,6 +85,27 @@ class Connectome(Shown):
     inhibitory: NDArray[np.bool_]
     n_rows: int
     n_overruled: int = 0
+
+    def strongest(self, weights: ArrayLike, k: int = 10) -> list[tuple[str, float]]:
+        """Return the names of the k cells with the largest weights, and these weights.
+
+        ``weights`` is an input projection u or a readout v, (n_cells,), or (n_cells,
+        n_channels), of which the norm over the channels counts.
+
+        Examples
+        --------
+        >>> from greenfold.datasets import Connectome
+        >>> from scipy.sparse import csr_array
+        >>> cells = Connectome(csr_array((3, 3)), ["AVAL", "RIB", "PVC"], [False] * 3, 0)
+        >>> cells.strongest([0.1, -0.7, 0.3], 2)
+        [('RIB', -0.7), ('PVC', 0.3)]
+        """
+        values = host_array(weights, "weights", ndim=(1, 2))
+        wanted = f"have one row for each of the {len(self.names)} cells"
+        must(len(values) == len(self.names), "weights", wanted, f"shape {values.shape}")
+        each = values if values.ndim == 1 else np.linalg.norm(values, axis=1)
+        order = np.argsort(-np.abs(each), kind="stable")[: count(k, "k")]
+        return [(str(self.names[i]), float(each[i])) for i in order]
 
     def _facts(self) -> dict[str, Any]:
         W = self.weights

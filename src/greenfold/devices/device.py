@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.arrays import AnyArray, Array, to_host
 from .._base.printing import Shown
+from ..networks.matrices import dense
 from ..systems import LinearSystem, ResponseSum, Sized, System
 from .masks import Mask
 from .noise import covariance
@@ -132,7 +133,7 @@ class Device(Shown):
 
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Any]:
         """Return the covariances of the noise by name: "input", "state" and "readout".
 
         Stimuli have ``n_values`` = n_channels · n_steps values, and the system has
@@ -146,8 +147,10 @@ class Device(Shown):
             size = n_values if name == "input_noise" else n_outputs
             if value.ndim < 2 or len(value) != size:
                 value = covariance(value, name, size)
-            if read is not None and name != "input_noise":
-                value = value[np.ix_(read, read)]
+            if name == "input_noise":
+                value = dense(value, "noise on the stimuli", "leave it out")
+            elif read is not None:
+                value = value[read][:, read]
             made[name.removesuffix("_noise")] = value
         return made
 
@@ -162,7 +165,7 @@ def _bits(value: Any, name: str) -> int:
 def _noise(value: Any, name: str) -> np.ndarray:
     array = check.host_array(value, name, ndim=(0, 1, 2))
     own = covariance(array, name, len(array) if array.ndim else 1)
-    array = own if array.ndim == 2 else array
+    array: np.ndarray = own if array.ndim == 2 else array
     array.flags.writeable = False
     return array
 

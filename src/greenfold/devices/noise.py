@@ -6,20 +6,25 @@ P(T) at the readout. At linear order it costs exactly (η/2) vᵀPv of the soft 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
 from .._base import checks as check
-from ..networks.matrices import dense
+from ..networks.matrices import SPARSE_NEURONS, dense, diagonal
 from ..networks.reservoir import Reservoir
 
 #: Largest noise whose square, and results computed from it, are finite.
 _LARGEST = 1e70
 
 
-def covariance(value: ArrayLike, name: str, size: int) -> np.ndarray:
-    """Return the covariance from one standard deviation, one per entry, or a matrix."""
+def covariance(value: ArrayLike, name: str, size: int) -> Any:
+    """Return the covariance from one standard deviation, one per entry, or a matrix.
+
+    Standard deviations of many entries give a sparse array.
+    """
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim
@@ -28,7 +33,8 @@ def covariance(value: ArrayLike, name: str, size: int) -> np.ndarray:
     check.must(largest <= _LARGEST, name, f"be at most {_LARGEST:g}", f"{largest:g}")
     if array.ndim < 2:
         check.must((array >= 0).all(), name, "not be negative", f"{array.min():g}")
-        return np.diag(np.broadcast_to(array**2, (size,)).copy())
+        squares = np.broadcast_to(array**2, (size,)).copy()
+        return np.diag(squares) if size < SPARSE_NEURONS else diagonal(squares)
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * np.abs(array).max()):
         raise ValueError(f"`{name}` must be symmetric, because it is a covariance.")
     array = (array + array.T) / 2
@@ -70,9 +76,9 @@ def state_covariance(
     """
     n = reservoir.n_neurons
     tau = np.broadcast_to(np.asarray(reservoir.tau, dtype=np.float64), (n,))
-    Q = covariance(noise, "noise", n) / np.outer(tau, tau)
-    instead = "noise on the readout needs no covariance (`readout_noise`)"
-    linear = dense(reservoir.linear_weights, "the covariance of the states", instead)
+    what, instead = "the covariance of the states", "use `readout_noise`, which needs none"
+    Q = dense(covariance(noise, "noise", n), what, instead) / np.outer(tau, tau)
+    linear = dense(reservoir.linear_weights, what, instead)
     A = (linear - np.eye(n)) / tau[:, None]
     if duration is None:
         if np.linalg.eigvals(A).real.max() >= 0:

@@ -58,6 +58,14 @@ class Factored:
     def __rmatmul__(self, other: np.ndarray) -> np.ndarray:
         return (other @ self.factor) @ self.factor.T
 
+    def column(self, index: int) -> np.ndarray:
+        """Return one column of the matrix."""
+        return self.factor @ self.factor[index]
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal of the matrix."""
+        return (self.factor**2).sum(1)
+
     def __mul__(self, number: float) -> Factored:
         return Factored(self.factor * np.sqrt(number))
 

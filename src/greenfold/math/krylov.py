@@ -64,31 +64,42 @@ def largest_eigenpairs(
     the matrix times a block of columns, and whatever else is linear in the block.
     """
     block = orthonormal(start)
-    width, basis = block.shape[1], block
-    image, beside = product(block)
+    width = block.shape[1]
+    made = product(block)
+    # Columns are added in place: for 10⁵ neurons, copies would cost as much as products.
+    most = (_BLOCKS + 2) * width
+    basis, image, beside = (
+        np.empty((most, len(one))).T for one in (block, made[0], made[1])
+    )
+    small, size = np.zeros((most, most)), 0
     first = highest = 0.0
     values, turn = np.zeros(width), np.eye(width)
     for step in range(max_products):
-        small = basis.T @ image
-        if not np.isfinite(small).all():
+        added = slice(size, size + block.shape[1])
+        basis[:, added], image[:, added], beside[:, added] = block, *made
+        size = added.stop
+        cross = basis[:, :size].T @ image[:, added]
+        small[:size, added], small[added, :size] = cross, cross.T
+        if not np.isfinite(cross).all():
             return Largest(np.full(1, np.inf), basis[:, :1], beside[:, :1], np.inf)
-        values, turn = _descending((small + small.T) / 2)
+        values, turn = _descending((small[:size, :size] + small[:size, :size].T) / 2)
         first = float(values[0]) if not step else first
         seen = turn[:, :width]
-        rest = image @ seen - (basis @ seen) * values[:width]
+        rest = image[:, :size] @ seen - (basis[:, :size] @ seen) * values[:width]
         error = float(np.linalg.norm(rest[:, 0]))
         highest = float(values[0]) + error
-        block = orthonormal(rest, basis)
+        block = orthonormal(rest, basis[:, :size])
         done = error <= tol * values[0] or values[0] - first > rise * first
         done = done or highest <= enough or values[0] > enough > -np.inf
         if (done and step >= _LEAST) or not block.shape[1] or step == max_products - 1:
             break
-        if basis.shape[1] > _BLOCKS * width:
+        if size > _BLOCKS * width:
             kept = turn[:, : 2 * width]
-            basis, image, beside = basis @ kept, image @ kept, beside @ kept
+            for one in (basis, image, beside):
+                one[:, : 2 * width] = one[:, :size] @ kept
+            size = 2 * width
+            small[:size, :size] = np.diag(values[:size])
         made = product(block)
-        basis = np.concatenate([basis, block], axis=1)
-        image = np.concatenate([image, made[0]], axis=1)
-        beside = np.concatenate([beside, made[1]], axis=1)
     leading = turn[:, :k][:, ::-1]
-    return Largest(values[:k][::-1], basis @ leading, beside @ leading, highest)
+    vectors, found = basis[:, :size] @ leading, beside[:, :size] @ leading
+    return Largest(values[:k][::-1], vectors, found, highest)

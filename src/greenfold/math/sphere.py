@@ -86,7 +86,11 @@ def maximize_on_sphere(b: ArrayLike, Q: ArrayLike) -> SphereMaximum:
 
 
 def solve_in_eigenbasis(
-    b: np.ndarray, q: np.ndarray, w: np.ndarray, *, resolution: np.ndarray | None = None
+    b: np.ndarray,
+    q: np.ndarray,
+    w: np.ndarray | None,
+    *,
+    resolution: np.ndarray | None = None,
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition of Q.
 
@@ -94,11 +98,11 @@ def solve_in_eigenbasis(
     equation 17, `bisection-problem-lambda-u`), with c = wᵀb.
 
     One decomposition serves many η, because the eigenvalues scale with Q. The eigenvalues
-    q (..., n) ascend; the eigenvectors w (..., n, n) are columns. Eigenvalues that differ
-    by less than ``resolution`` count as equal. The default is 1e-13 of the largest
-    eigenvalue, the resolution of a symmetric eigensolver.
+    q (..., n) ascend; the eigenvectors w (..., n, n) are columns, or None for a diagonal Q.
+    Eigenvalues that differ by less than ``resolution`` count as equal. The default is 1e-13
+    of the largest eigenvalue, the resolution of a symmetric eigensolver.
     """
-    c = np.einsum("...ij,...i->...j", w, b)
+    c = b if w is None else np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
     above = q - q[..., :1]
     if resolution is None:
@@ -125,7 +129,7 @@ def solve_in_eigenbasis(
     components = np.where(hard[..., None], np.where(lowest, fill, at_lowest), components)
     components /= np.linalg.norm(components, axis=-1, keepdims=True)
     value = (c * components).sum(-1) - 0.5 * (q * components**2).sum(-1)
-    v = np.einsum("...ij,...j->...i", w, components)
+    v = components if w is None else np.einsum("...ij,...j->...i", w, components)
     return SphereMaximum(v, value, q[..., 0] - shift, hard)
 
 

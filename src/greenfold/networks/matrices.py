@@ -14,7 +14,6 @@ from .._base.arrays import is_sparse
 Weights: TypeAlias = Any
 #: Constructors of sparse arrays.
 csr: Any = sparse.csr_array
-_diagonal: Any = sparse.diags_array
 
 #: A network counts as large and sparse from this number of neurons on, up to this share of
 #: connections. It is then drawn as a sparse array, and unfolded by products with W.
@@ -43,11 +42,17 @@ def dense(weights: Weights, what: str, instead: str) -> np.ndarray:
     return weights.toarray()
 
 
+def diagonal(values: np.ndarray) -> Weights:
+    """Return a sparse diagonal array in CSR format."""
+    make: Any = sparse.diags_array
+    return make(values, format="csr")
+
+
 def scaled_rows(factors: float | np.ndarray, weights: Weights) -> Weights:
     """Return the weights with each row times its factor, of the same type."""
     if not is_sparse(weights):
         return (weights.T * factors).T
-    return csr(_diagonal(_each(factors, weights)) @ weights)
+    return csr(diagonal(_each(factors, weights)) @ weights)
 
 
 def scaled_columns(weights: Weights, factors: float | np.ndarray) -> Weights:
@@ -56,15 +61,15 @@ def scaled_columns(weights: Weights, factors: float | np.ndarray) -> Weights:
         return weights
     if not is_sparse(weights):
         return weights * factors
-    return csr(weights @ _diagonal(_each(factors, weights)))
+    return csr(weights @ diagonal(_each(factors, weights)))
 
 
 def plus_diagonal(weights: Weights, values: float | np.ndarray) -> Weights:
     """Return the weights with values added to the diagonal, of the same type."""
-    diagonal = _each(values, weights)
+    added = _each(values, weights)
     if not is_sparse(weights):
-        return weights + np.diag(diagonal)
-    return csr(weights + _diagonal(diagonal))
+        return weights + np.diag(added)
+    return csr(weights + diagonal(added))
 
 
 def _each(values: float | np.ndarray, weights: Weights) -> np.ndarray:

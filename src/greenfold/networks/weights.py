@@ -267,7 +267,7 @@ def _following(n_neurons: int, weight: float, closed: bool) -> Weights:
     if n < SPARSE_NEURONS:
         ring = np.roll(np.eye(n), 1, axis=0)
         return strength * (ring if closed else np.eye(n, k=-1))
-    check.must(n < 2**27, "n_neurons", f"be below {2**27}", n, MemoryError)
+    check.few_neurons(n, "n_neurons")
     target = np.arange(0 if closed else 1, n)
     places = target, (target - 1) % n
     return csr((np.full(len(target), strength), places), shape=(n, n))
@@ -427,6 +427,7 @@ def _of_matrix(graph: Any, nodes: Iterable[Hashable] | None) -> tuple[Weights, l
     wanted = "be a NetworkX graph or a square matrix, one row and one column per node"
     square = len(shape) == 2 and shape[0] == shape[1]
     check.must(square, "graph", wanted, f"{type(graph).__name__} of shape {shape}")
+    check.few_neurons(shape[0] if nodes is None else 0, "graph")
     index: np.ndarray = np.asarray(list(range(shape[0]) if nodes is None else nodes))
     if index.ndim != 1 or index.dtype.kind not in "iu" or len(set(index)) < len(index):
         raise ValueError("`nodes` must be different row numbers of the matrix.")

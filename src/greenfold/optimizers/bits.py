@@ -14,6 +14,7 @@ import numpy as np
 
 from ..devices.masks.levels import UnitQuadratic, climb, combinations, roundings
 from ..devices.masks.mask import Mask
+from ..math.covariances import Symmetric
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from .linear import Candidate, LinearProblem
@@ -169,6 +170,6 @@ class _AtReadout:
         gradient = self.problem.response_sum(self.problem.gradient_at(a)).pull(self.v)
         return self.v, self.problem.margin_of_kernel(a, self.v), gradient
 
-    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, Symmetric]:
         """Return b and Q of κ = b·u − (η/2) uᵀQu at one v, for flat u."""
         return self.problem.input_terms(v)

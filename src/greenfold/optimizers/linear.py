@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from ..math.covariances import Factored, root
+from .._base.arrays import is_sparse
+from .._base.checks import formable
+from ..math.covariances import Factored, Symmetric, root
 from ..math.krylov import largest_eigenpairs
 from ..math.margins import SoftMargin
 from ..math.sphere import (
@@ -25,6 +27,7 @@ from ..math.sphere import (
     maximize_on_sphere,
     solve_in_eigenbasis,
 )
+from ..networks.matrices import SPARSE_NEURONS, diagonal
 from ..stimuli.base import Stimuli
 from ..systems import LinearSystem, ResponseSum
 
@@ -49,13 +52,13 @@ class LinearProblem:
 
     u is always a matrix (n_inputs, n_channels). Kernels a are flat, channel after channel,
     like ``stimuli.mu``. ``covariance`` P (n_outputs, n_outputs) is the covariance of the
-    noise on the states.
+    noise on the states, a sparse array for independent noise on many outputs.
     """
 
     system: LinearSystem
     stimuli: Stimuli
     eta: float
-    covariance: np.ndarray | None = None
+    covariance: Any = None
 
     def at(self, eta: float) -> LinearProblem:
         """Return the same problem at another η, which keeps the cache of μ and ψ."""
@@ -69,10 +72,14 @@ class LinearProblem:
         return self.covariance is not None
 
     @cached_property
-    def _noise(self) -> tuple[np.ndarray, np.ndarray]:
+    def _noise(self) -> tuple[np.ndarray, Any]:
         """Eigenvalues of P, ascending and non-negative, and its eigenvectors."""
         if self.covariance is None:
             return np.zeros(self.system.n_outputs), np.zeros((self.system.n_outputs, 0))
+        if is_sparse(self.covariance):
+            variances: np.ndarray = self.covariance.diagonal()
+            order = np.argsort(variances, kind="stable")
+            return variances[order], diagonal(np.ones(len(order)))[:, order]
         values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
         return np.maximum(values, 0.0), vectors
 
@@ -86,8 +93,16 @@ class LinearProblem:
 
     @cached_property
     def _root(self) -> np.ndarray:
-        """S (n_outputs, rank) with P = SSᵀ."""
+        """S (n_outputs, rank) with P = SSᵀ, or P − p_min = SSᵀ for a sparse P."""
         values, vectors = self._noise
+        if is_sparse(self.covariance):
+            spread = self.covariance.diagonal() - values[0]
+            if not spread.any():
+                return np.zeros((len(values), 0))
+            what = "noise that differs between outputs, for a given u or a mask,"
+            advice = "give one standard deviation for all, or fewer `outputs`"
+            formable(len(values), what, advice)
+            return np.diag(np.sqrt(spread))
         keep = values > 1e-13 * values[-1]
         return vectors[:, keep[: vectors.shape[1]]] * np.sqrt(values[keep])
 
@@ -97,8 +112,8 @@ class LinearProblem:
             return states / t
         values, vectors = self._noise
         # Subtract first: adding t to large η · values would lose its digits.
-        above = t + self.eta * (values - values[0])
-        return vectors @ ((vectors.T @ states) / above[:, None])
+        above = (t + self.eta * (values - values[0]))[:, None]
+        return vectors @ ((vectors.T @ states) / above)
 
     def noise_slope(self, v: np.ndarray) -> np.ndarray:
         """Return ηPv, by which the noise on the states lowers the gradient of κ."""
@@ -109,6 +124,8 @@ class LinearProblem:
         if self.covariance is None or not x.any():
             return float(np.linalg.norm(x))
         values, vectors = self._noise
+        if is_sparse(vectors):
+            x, vectors = vectors.T @ x, None
         found = solve_in_eigenbasis(x, self.eta * values, vectors)
         return self.floor - float(found.multiplier)
 
@@ -193,15 +210,21 @@ class LinearProblem:
         Q = gram(R, self.stimuli.psi)
         return R.T @ self.stimuli.mu, Q if P is None else Q + (P + P.T) / 2
 
-    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, Symmetric]:
         """Return b and Q of κ = b·u − (η/2) uᵀQu at one v, for unit u, flat by rows.
 
-        κ lacks the cost of noise on the states, which does not depend on u.
+        κ lacks the cost of noise on the states, which does not depend on u. Many inputs
+        give a factor of Q.
         """
         rows = self.system.readout_response(v)
         mu = self.by_channel(self.stimuli.mu)
-        psi = np.asarray(self.stimuli.psi).reshape(*mu.shape, *mu.shape)
         b = (rows.T @ mu.T).ravel()
+        if self.system.n_inputs >= SPARSE_NEURONS:
+            basis, sizes = root(self.stimuli.psi)
+            columns = (basis * sizes).reshape(*mu.shape, -1)
+            factor = np.einsum("ni,cnr->icr", rows, columns, optimize=True)
+            return b, Factored(factor.reshape(b.size, -1))
+        psi = np.asarray(self.stimuli.psi).reshape(*mu.shape, *mu.shape)
         half = np.einsum("cnem,mj->cnje", psi, rows)
         Q = np.einsum("ni,cnje->icje", rows, half).reshape(b.size, b.size)
         return b, (Q + Q.T) / 2
@@ -251,6 +274,7 @@ class LinearProblem:
         curved = stimuli.psi @ a
         separation = float(a @ stimuli.mu)
         variance = 0.5 * self.eta * float(a @ curved + rest @ rest)
+        variance += 0.5 * self.floor * is_sparse(self.covariance)
         d = (stimuli.mu - self.eta * curved).reshape(stimuli.n_channels, stimuli.n_steps)
         gradient = self.system.response_sum(d).pull(v)
         return v, SoftMargin(separation - variance, separation, variance), gradient
@@ -377,7 +401,7 @@ def problem_under_noise(
         psi = np.asarray(stimuli.psi) + noise["input"]
         stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
     at_states = [noise[name] for name in ("state", "readout") if name in noise]
-    covariance = np.sum(at_states, axis=0) if at_states else None
+    covariance = sum(at_states[1:], at_states[0]) if at_states else None
     return LinearProblem(system, stimuli, eta, covariance)
 
 

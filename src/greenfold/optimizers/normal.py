@@ -29,6 +29,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
+from .._base.arrays import is_sparse
 from ..math.covariances import root
 from ..math.sphere import KernelQuadratic
 from ..stimuli.regression import RegressionTask
@@ -162,7 +163,12 @@ def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
     P = problem.covariance
     if P is None:
         return np.zeros(len(modes.responses.T))
-    own = np.eye(len(modes.responses.T))
+    n_blocks = len(modes.responses.T)
+    if is_sparse(P):
+        spread = P.diagonal()
+        same = not (spread - spread[0]).any()
+        return np.full(n_blocks, problem.eta * spread[0]) if same else None
+    own = np.eye(n_blocks)
     directions = modes.vectors(own)
     variances = ((P @ directions) * directions).sum(0)
     error = 0.0

@@ -23,8 +23,10 @@ from .._base.arrays import Array
 from .._base.threads import few_threads
 from ..devices.masks.mask import Constraint, Mask
 from ..dynamics.dynamics import Dynamics, Prepared
+from ..math.covariances import root
 from ..math.margins import SoftMargin
 from ..math.ridge import solve_ridge
+from ..networks.matrices import SPARSE_NEURONS, diagonal
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import LinearSystem, System
@@ -52,10 +54,20 @@ class LinearRegression:
 
     def readouts(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the optimal V (n_outputs, n_targets), and its kernels (n_targets, D)."""
-        Ru = self.system.input_response(u)
-        gram = Ru.T @ self.task.covariance @ Ru
-        V = solve_ridge(gram, Ru.T @ self.task.cross.T, self.task.ridge)
+        task, Ru = self.task, self.system.input_response(u)
+        if len(Ru) < self.system.n_outputs >= SPARSE_NEURONS:
+            # With covariance SSᵀ and F = SᵀR, it is Fᵀ(FFᵀ + λ)⁻¹S⁺cᵀ.
+            basis, sizes = self._root
+            F = (basis * sizes).T @ Ru
+            few = solve_ridge(F @ F.T, (task.cross @ basis / sizes).T, task.ridge)
+            return F.T @ few, (Ru @ F.T @ few).T
+        gram = Ru.T @ task.covariance @ Ru
+        V = solve_ridge(gram, Ru.T @ task.cross.T, task.ridge)
         return V, (Ru @ V).T
+
+    @cached_property
+    def _root(self) -> tuple[np.ndarray, np.ndarray]:
+        return root(self.task.covariance)
 
     def gain(self, V: np.ndarray, kernels: np.ndarray) -> SoftMargin:
         """Return J and its two terms, the explained variance and the penalty."""
@@ -91,7 +103,9 @@ class LinearRegression:
     def parts(self) -> list[LinearProblem]:
         """One linear problem per target, for readouts of any length."""
         task = self.task
-        penalty = 2 * task.ridge * np.eye(self.system.n_outputs)
+        n, price = self.system.n_outputs, 2 * task.ridge
+        many = n >= SPARSE_NEURONS
+        penalty = diagonal(np.full(n, price)) if many else price * np.eye(n)
         curved = 2 * task.covariance
         every = [Stimuli(2 * c, curved, task.n_channels, task.n_steps) for c in task.cross]
         return [LinearProblem(self.system, one, self.eta, penalty) for one in every]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +26,9 @@ from .mask import Bounded, Mask, Masked, MaskProblem, ascend_within, enough
 #: is more than rounding.
 _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Number of single changes up to which each is tried with its own best readout (above it,
-#: only to neighbouring levels); and error of κ of many masks, relative to its terms.
-_SINGLE, _SLACK = 4000, 1e-7
+#: only to neighbouring levels), and of entries above which none is; and error of κ of many
+#: masks, relative to its terms.
+_SINGLE, _LARGE, _SLACK = 4000, 1000, 1e-7
 #: Limit of rounds that alternate the readout and the entries of a mask, and of rounds of
 #: single changes.
 _ROUNDS = 50
@@ -273,9 +275,9 @@ def _changed(
 ) -> tuple[tuple[Masked, np.ndarray] | None, bool]:
     """Return the best single change that improves a mask, and whether all were tried."""
     tried_all = index.size * (len(levels) - 1) <= _SINGLE
+    if index.size > _LARGE:
+        return None, False
     where, target = _moves(index, len(levels), every=tried_all)
-    if len(where) > _SINGLE:  # more entries than that
-        where, target = where[:_SINGLE], target[:_SINGLE]
     others = np.tile(index, (len(where), 1))
     others[np.arange(len(where)), where] = target
     others = np.vstack([index, others])[np.append(True, levels[others].any(1))]
@@ -313,7 +315,7 @@ class UnitQuadratic:
     """The function κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²."""
 
     b: np.ndarray
-    Q: np.ndarray
+    Q: Any
     eta: float
 
     def value(self, s: np.ndarray) -> float:
@@ -358,14 +360,14 @@ def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np
     s = levels[index]
     value = quadratic.value(s)
     b, Q = quadratic.b, quadratic.Q
-    g = Q @ s
+    g, own = Q @ s, Q.diagonal()
     while True:
         where, target = _moves(index, len(levels))
         delta = levels[target] - s[where]
         # Amounts that each change adds to b·s, s·s and sᵀQs.
         bs = b[where] * delta
         ss = 2 * s[where] * delta + delta**2
-        qs = 2 * delta * g[where] + delta**2 * Q[where, where]
+        qs = 2 * delta * g[where] + delta**2 * own[where]
         found = quadratic.of_sums(b @ s + bs, np.maximum(s @ s + ss, 0.0), s @ g + qs)
         chosen = [int(np.argmax(found))]
         best = float(found[chosen[0]])
@@ -383,7 +385,9 @@ def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np
             return index
         for k in chosen:
             i = where[k]
-            g = g + Q[:, i] * (levels[target[k]] - s[i])
+            g = g + (Q[:, i] if isinstance(Q, np.ndarray) else Q.column(i)) * (
+                levels[target[k]] - s[i]
+            )
             index[i] = target[k]
             s[i] = levels[target[k]]
         before, value = value, quadratic.value(s)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._base import checks as check
 from ..._base.messages import ArgumentError
+from ...math.covariances import Symmetric
 from ...math.margins import SoftMargin
 
 #: Relative distance to the bound at which to stop.
@@ -45,7 +46,7 @@ class MaskProblem(Protocol):
         """Return the best v, κ, and ∂κ/∂u at that v."""
         ...
 
-    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def input_terms(self, v: np.ndarray) -> tuple[np.ndarray, Symmetric]:
         """Return b and Q of κ = b·u − (η/2) uᵀQu at one v, for flat u."""
         ...
 
