@@ -100,7 +100,10 @@ def main() -> None:
         kept.costs()
     print(f"\nload average {machine()['load_average']} at the end")
     if options.json:
-        write_json(options.json, reports)
+        # Cells may have run elsewhere.
+        where = list(kept.machines.values()) if kept else []
+        more = {"machine": where[-1]} if where and len(celled) == len(modules) else {}
+        write_json(options.json, reports, **more)
 
 
 if __name__ == "__main__":

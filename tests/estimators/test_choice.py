@@ -76,6 +76,9 @@ def test_steps_without_skill_count_little_but_divergence_shows():
     lost = loop.copy()
     lost[3, 30:] = WORST
     assert choose([candidate("solved", lost), good]) is good
+    often = loop.copy()
+    often[:9] = WORST
+    assert choose([candidate("mean", mean), candidate("solved", often)]).kind == "mean"
 
 
 def test_the_cost_weighs_orders_of_magnitude_alike():
@@ -157,12 +160,14 @@ def test_loops_that_diverge_with_all_samples_are_seen():
             warnings.simplefilter("ignore")
             ahead = model.forecast(39)
         assert np.isfinite(ahead).all() == stays
-        assert model._stays(model._next_samples([z[:, None]], None), model.ridge_) == stays
+        pairs = model._next_samples([z[:, None]], None)
+        skilled = candidate("alone", np.full((16, 5), 0.1), model.ridge_)
+        assert model._stays(pairs, skilled) == stays
 
 
 def test_what_diverges_is_not_kept_if_anything_else_stays():
     class Bounded(ReservoirForecaster):
-        def _stays(self, pairs, ridge):
+        def _stays(self, pairs, best):
             return self._first == 0  # as if all ridges on delays diverged
 
     z = np.sin(np.arange(200) / 7)

@@ -172,7 +172,7 @@ class SequenceEstimator(Checked):
         """Return squared errors (1, n_starts, n_steps) of simple predictions, by name."""
         raise NotImplementedError
 
-    def _stays(self, pairs: Pairs, ridge: float) -> bool:
+    def _stays(self, pairs: Pairs, best: Candidate) -> bool:
         """Return whether predictions stay near the data, after a fit to all of them."""
         return True
 
@@ -287,7 +287,7 @@ class SequenceEstimator(Checked):
         while left:
             best = choose(left)
             self._first, self.driven_ = best.first, best.network
-            if self._stays(pairs, best.ridge):
+            if self._stays(pairs, best):
                 return best
             left.remove(best)
         best = choose(found)

@@ -24,8 +24,9 @@ RIDGES = 10.0 ** np.arange(-12, 2.1, 1.0)
 #: Number of blocks of a series that are held out in turn to choose the penalty and the
 #: inputs of drawn weights, and share of the steps at the end that nothing is fitted to.
 _N_BLOCKS, SHARE = 3, 0.2
-#: Largest squared error that counts, in squared deviations: a diverged loop has this one.
-WORST = 100.0
+#: Largest squared error that counts, in squared deviations; a diverged loop has it. Were it
+#: large, one such loop would hide that all others are good.
+WORST = 9.0
 #: Weight of a step at which no candidate has skill.
 _NO_SKILL = 0.05
 #: Share of the smallest error of all, over all steps, below which errors are alike, and an
@@ -34,7 +35,7 @@ _ALIKE, _UNSEEN = 0.01, 1e-6
 #: Number of standard errors by which another candidate must be better than a readout of the
 #: inputs alone, and than drawn weights; and share. Loops that start close together are
 #: alike, so a standard error is too small.
-_ERRORS_ALONE, _ERRORS, _BETTER = 3.0, 1.0, 0.001
+_ERRORS_ALONE, _ERRORS, _BETTER = 2.0, 1.0, 0.001
 
 
 class Block(NamedTuple):

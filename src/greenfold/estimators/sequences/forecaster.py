@@ -31,7 +31,7 @@ from .base import (
     has_one_axis,
     is_several,
 )
-from .choice import SHARE, WORST, Block, DrivenPairs, Pairs
+from .choice import SHARE, WORST, Block, Candidate, DrivenPairs, Pairs
 from .frames import Frame, is_pandas
 
 #: Number of closed loops to start on a held-out block, and their largest length.
@@ -40,7 +40,8 @@ _N_STARTS, _LONGEST = 16, 300
 _DIVERGED = 10.0
 #: A fit keeps no loop that leaves this many times the largest deviation.
 _NEAR = 3.0
-#: Longest forecast that `score` makes by default, and fewest samples of a backtest.
+#: Longest forecast that `score` makes by default, and fewest samples of a backtest, and
+#: steps of a loop that must stay near.
 _SCORED, _LEAST = 100, 20
 
 
@@ -590,17 +591,21 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             states = flat.reshape(states.shape)
         return found
 
-    def _stays(self, pairs: Pairs, ridge: float) -> bool:
+    def _stays(self, pairs: Pairs, best: Candidate) -> bool:
         """Return whether closed loops from all over the longest series stay near its range.
 
-        Their readout is fitted to all series, and they are as long as the unseen samples.
-        Near interpolation, a few more samples to fit can make a loop unstable.
+        Their readout is fitted to all series. Near interpolation, a few more samples to fit
+        can make a loop unstable. Loops are as long as the unseen samples, or 20 steps, or
+        until they had no more skill there.
         """
         run = self._drive(pairs)
-        V, intercepts = run.sums.only(slice(self._first, None)).solve(np.array([ridge]))
+        sums = run.sums.only(slice(self._first, None))
+        V, intercepts = sums.solve(np.array([best.ridge]))
         index = int(np.argmax([len(one) for one in pairs.inputs]))
         x, n = pairs.inputs[index], len(pairs.inputs[index])
-        n_steps = min(max(int(SHARE * n), 1), _LONGEST)
+        n_steps, lost = min(max(int(SHARE * n), 1), _LONGEST), best.errors.mean(0) >= 1
+        if lost.any():
+            n_steps = min(n_steps, max(int(np.argmax(lost)) + 1, _LEAST))
         begins = np.linspace(min(run.skipped + 1, n - 1), n - 1, _N_STARTS).astype(int)
         rows = np.minimum(begins + np.arange(n_steps)[:, None], n - 1)
         made = self._run(run.states[index][begins - 1], x[rows], (V[0], intercepts[0]))
