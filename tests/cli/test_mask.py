@@ -234,12 +234,35 @@ def test_bad_recordings_leave_no_mask(tmp_path, loop, short_beats):
         one_sentence(result.stderr)
         assert part in result.stderr
         assert not out.exists()
-    three = tmp_path / "three.npz"
-    X, _ = synthetic_heartbeats(30, n_steps=STEPS, rng=0)
-    write_npz(three, X, np.arange(30) % 3)
-    result = invoke("mask", loop, three, code=1)
+
+
+def test_several_classes_get_one_mask_and_a_readout_each(tmp_path, loop):
+    """The written readouts tell the classes apart on the device itself."""
+    three, out, readout = (tmp_path / name for name in ("three.npz", "m.csv", "v.csv"))
+    labels, rng = np.arange(240) % 3, np.random.default_rng(0)
+    X = np.exp(-((np.arange(STEPS) - 2 - 1.5 * labels[:, None]) ** 2) / 2)
+    X += 0.3 * rng.standard_normal(X.shape)
+    write_npz(three, X, np.array(["a", "b", "c"])[labels])
+    given = ["mask", loop, three, "--out", out, "--readout", readout]
+    told = json.loads(invoke(*given, "--json").stdout)
+    assert told["classes"] == ["a", "b", "c"]
+    assert told["share"] <= 1
+    (_, mask), (_, V) = weights(out), weights(readout)
+    u = mask[:, 0] / np.linalg.norm(mask)
+    series = (X - np.ravel(told["centre"])) * told["scale"]
+    made = np.array([ring(np.outer(one, u))[-1] for one in series]) @ V
+    # The noise of the recording, 0.05, is left out here: it lowers the expected accuracy.
+    assert (made.argmax(1) == labels).mean() > told["accuracy"]["solved"] - 0.08
+    assert told["accuracy"]["solved"] > 0.6
+    text = invoke(*given).stdout
+    assert "3, with one mask and a readout each" in text
+    result = invoke(*given, "--eta", "5", code=2)
     one_sentence(result.stderr)
-    assert "--classes" in result.stderr
+    assert "--eta is for two classes" in result.stderr
+    write_npz(three, X[labels == 0], labels[labels == 0])
+    result = invoke(*given, code=1)
+    one_sentence(result.stderr)
+    assert "has one class (0)" in result.stderr
 
 
 def test_one_input_is_told_of_virtual_nodes_and_no_gain_is_promised(

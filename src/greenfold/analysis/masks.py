@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from scipy.stats import norm
@@ -199,7 +199,7 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
 
 
 def _solved_again(
-    problem: LinearProblem, u: np.ndarray, device: Device
+    problem: LinearProblem | LinearRegression, u: np.ndarray, device: Device
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the projections solved on a replicate, starting from u of the estimate."""
     if device.mask is not None:
@@ -467,25 +467,82 @@ class MaskStudy(Shown):
         return {**facts, **more, "gain": self.gain, "accuracy": self.accuracy}
 
 
-@with_few_threads(rows_of)
+@dataclass(frozen=True, eq=False, repr=False)
+class TaskStudy(Shown):
+    """A solved mask of a regression, and the gain of random masks.
+
+    Attributes
+    ----------
+    projections : RegressionProjections
+    values : ndarray, shape of ``projections.u``
+        As in `MaskStudy`.
+    random : ndarray (n_draws,)
+        Gain of random masks of the same kind, each with its optimal readouts.
+    accuracy : MaskAccuracy or None
+        Accuracies to expect, if the task has one target per class: 1 for its series, and
+        0 for all others.
+    """
+
+    projections: RegressionProjections
+    values: np.ndarray
+    random: np.ndarray
+    accuracy: MaskAccuracy | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"gain": self.projections.gain, "share": self.projections.share}
+        return {**facts, "random": float(self.random.mean()), "accuracy": self.accuracy}
+
+
+@overload
 def study_mask(
     system: MeasuredResponse,
-    stimuli: Stimuli,
-    eta: float = 10.0,
+    stimuli: RegressionTask,
+    eta: None = None,
     *,
     device: Device | None = None,
     n_draws: int = 20,
     n_replicates: int = 40,
     level: float = 0.95,
     rng: np.random.Generator | int | None = None,
-) -> MaskStudy:
+) -> TaskStudy: ...
+
+
+@overload
+def study_mask(
+    system: MeasuredResponse,
+    stimuli: Stimuli,
+    eta: float | None = None,
+    *,
+    device: Device | None = None,
+    n_draws: int = 20,
+    n_replicates: int = 40,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+) -> MaskStudy: ...
+
+
+@with_few_threads(rows_of)
+def study_mask(
+    system: MeasuredResponse,
+    stimuli: Stimuli | RegressionTask,
+    eta: float | None = None,
+    *,
+    device: Device | None = None,
+    n_draws: int = 20,
+    n_replicates: int = 40,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+) -> MaskStudy | TaskStudy:
     """Solve for a mask on a recorded device and compare it with random masks.
 
     Parameters
     ----------
-    system, stimuli, n_replicates, level, rng
+    system, n_replicates, level, rng
         See `margin_interval`.
-    eta : float
+    stimuli : GaussianStimuli, SampleStimuli or RegressionTask
+        For several classes, a task with one target per class, 1 for its series.
+    eta : float, optional
+        10 by default; a task has its own penalty.
     device : Device, optional
         The device, with a mask as in `optimize` and noise as in `margin_interval`.
     n_draws : int
@@ -511,7 +568,10 @@ def study_mask(
     generator = check.generator(rng)
     device = Device() if device is None else device
     drawing = None if device.mask is None else generator
-    best = optimize(system, stimuli, eta, device=device, rng=drawing)
+
+    solve: Any = optimize
+    solved = partial(solve, system, stimuli, eta)
+    best = solved(device=device, rng=drawing)
     best.raise_if_interrupted()
     part = device.part_of(system) or Restricted(system)
     free, mask = replace(device, mask=None), device.mask
@@ -523,46 +583,45 @@ def study_mask(
             else mask.draw(shape, generator)
         )
         masks.append(part.whole_input(u / np.linalg.norm(u)))
-    drawn = [optimize(system, stimuli, eta, device=free, u=u).soft_margin for u in masks]
-    options = {"level": level, "n_replicates": n_replicates, "device": device}
-    interval = margin_interval(system, stimuli, best, rng=generator, **options)
+    others = [solved(device=free, u=u) for u in masks]
+    interval = None
+    if not isinstance(stimuli, RegressionTask):
+        how: dict[str, Any] = {"level": level, "n_replicates": n_replicates}
+        how |= {"device": device, "rng": generator}
+        interval = margin_interval(system, stimuli, best, **how)
     values = best.u[part.inputs]
     values = part.whole_input(values if mask is None else mask.in_units(values))
     accuracy, labelled = None, _series_of(stimuli)
-    if labelled is not None:
-        X, signs = labelled
-        codes = (signs > 0).astype(int)
-        played = _Rehearsal(system, X, codes, best.u, part.outputs, generator)
-        again = _solved_on_others(system, played.estimates, stimuli, best, device)
+    if labelled is not None and system.fitted is not None:
+        played = _Rehearsal(system, *labelled, best.u, part.outputs, generator)
+        u, again = part.own_input(best.u, stimuli.n_channels), list[np.ndarray]()
+        for one in played.estimates:
+            response = MeasuredResponse(system.fitted.estimated(one))
+            maps = (device.part_of(response) or response).maps
+            if isinstance(stimuli, RegressionTask):
+                problem = LinearRegression(maps, stimuli)
+            else:
+                problem = LinearProblem(maps, stimuli, 10.0 if eta is None else eta)
+            again.append(part.whole_input(_solved_again(problem, u, device)[0]))
         accuracy = played.compare(again, masks)
-    return MaskStudy(best, values, interval, np.array(drawn), accuracy)
+    if isinstance(stimuli, RegressionTask):
+        gains = np.array([one.gain for one in others])
+        return TaskStudy(best, values, gains, accuracy)
+    assert interval is not None
+    drawn = np.array([one.soft_margin for one in others])
+    return MaskStudy(best, values, interval, drawn, accuracy)
 
 
-def _series_of(stimuli: Stimuli) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the transformed series and their signs, if the stimuli hold them in memory."""
+def _series_of(stimuli: Stimuli | RegressionTask) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the series as they are played, and their classes, if both are known."""
+    if isinstance(stimuli, RegressionTask):
+        X, y = stimuli.X, stimuli.y
+        if X is None or y is None or not np.isin(y, (0, 1)).all() or (y.sum(1) != 1).any():
+            return None
+        return X - stimuli.mean.reshape(X.shape[1:]), y.argmax(1)
     if not isinstance(stimuli, SampleStimuli) or stimuli.signs is None:
         return None
     try:
-        return np.asarray(to_host(stimuli.series)), stimuli.signs
+        return np.asarray(to_host(stimuli.series)), (stimuli.signs > 0).astype(int)
     except ValueError:  # they came in chunks
         return None
-
-
-def _solved_on_others(
-    system: MeasuredResponse,
-    estimates: np.ndarray,
-    stimuli: Stimuli,
-    best: Projections,
-    device: Device,
-) -> list[np.ndarray]:
-    """Return the masks solved on other possible recordings."""
-    fitted = system.fitted
-    assert fitted is not None
-    part = device.part_of(system) or Restricted(system)
-    u, found = part.own_input(best.u, stimuli.n_channels), list[np.ndarray]()
-    for one in estimates:
-        response = MeasuredResponse(fitted.estimated(one))
-        maps = (device.part_of(response) or response).maps
-        problem = LinearProblem(maps, stimuli, best.eta)
-        found.append(part.whole_input(_solved_again(problem, u, device)[0]))
-    return found

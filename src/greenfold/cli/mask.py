@@ -11,12 +11,12 @@ from .options import Answer, Labelled, arg, command, group, opt, pick
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..analysis.masks import MaskStudy
     from ..devices.device import Device
     from ..devices.masks import Mask
     from ..devices.response import MeasuredResponse
-    from ..stimuli.samples import SampleStimuli
 
+#: Smallest penalty of a readout, relative to the power of the response.
+_LEAST = 1e-6
 #: If the share of linear variance is smaller, masks are worse than estimated.
 _LINEAR = 0.8
 #: Loss of accuracy, against the best random mask, that is told.
@@ -121,8 +121,8 @@ def mask(
 
     Feed white noise into the inputs of the device, record its outputs, and give both with
     the labelled series. The command solves for the mask on the recording and reports its κ
-    as a share of a proven bound. It uses the training series of a data set; if there are
-    more than two classes, name two with --classes.
+    as a share of a proven bound. It uses the training series of a data set. More than two
+    classes get one mask and a ridge readout for each class; --classes names two of them.
 
     recording : Random drive and outputs of the device, one column per channel: .csv, .npz,
         .npy, .mat, .h5, .tdms or .parquet; or several files with commas between them.
@@ -133,9 +133,12 @@ def mask(
     replicates : Number of parts of the recording to hold out in turn, for the interval.
     draws : Number of random masks to compare with.
     """
+    import numpy as np
+
     from ..analysis.eta import choose_eta
-    from ..analysis.masks import study_mask
+    from ..analysis.masks import MaskStudy, study_mask
     from ..devices.response import MeasuredResponse
+    from ..optimizers.result import Projections
     from ..stimuli.samples import SampleStimuli
 
     options.check_targets(out=out, readout=readout, report=report)
@@ -145,38 +148,50 @@ def mask(
         parts = recorded.read(recording)
         first = parts[0]
         step("reading the data")
-        X, labels, name = _two_classes(data, reading, seed)
-        stimuli = SampleStimuli(X, labels)
+        X, labels, name = _labelled(data, reading, seed)
+        two = len(np.unique(labels)) == 2
         step("fitting the response")
         recordings = ([one.drive for one in parts], [one.states for one in parts])
-        how = {"n_steps": stimuli.n_steps, "dt": first.dt or 1.0, "n_lags": recorded.lags}
+        how = {"n_steps": X.shape[-1], "dt": first.dt or 1.0, "n_lags": recorded.lags}
         device = MeasuredResponse.fit(*recordings, **how)
+        stimuli, unit = (SampleStimuli(X, labels), 1.0) if two else _task(X, labels, device)
+        if not two:
+            why = "is for two classes; several are told apart by ridge regression"
+            options.invocation.refuse(why, "eta", "input_noise", "noise", "report")
         if isinstance(eta, str):  # cv
             eta = choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best
         step("solving for the mask", 2.0)
         how = {"n_draws": draws, "n_replicates": replicates, "rng": seed}
-        study = study_mask(device, stimuli, eta, device=allowed, **how)
+        study = study_mask(device, stimuli, eta if two else None, device=allowed, **how)
         if out:
             _write_weights(out, "input", first.drive_names, study.values)
         if readout:
-            _write_weights(readout, "output", first.state_names, study.projections.v)
+            found = study.projections
+            weights = found.v if isinstance(found, Projections) else found.V
+            _write_weights(readout, "output", first.state_names, weights)
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
             step("writing the page")
             from ..apps.report.page import write_mask_page  # needs matplotlib
 
+            assert isinstance(study, MaskStudy)
+
             how = {"name": f"A mask for {name} on {recording.name}", "notes": notes}
             how |= {"inputs": first.drive_names, "command": options.invocation.line()}
             write_mask_page(report, study, device, rows=list(rows.items()), **how)
     files = {"mask_file": out, "readout_file": readout, "report": report}
-    record = {"data": name, "recording": recording, **_record(study, device, stimuli)}
+    record = {
+        "data": name,
+        "recording": recording,
+        **_record(study, device, stimuli, np.unique(labels), unit),
+    }
 
     written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
     return Answer(record | files, lambda: show.facts(rows | written, notes))
 
 
-def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
-    """Return series of one length, labels of two classes, and their name."""
+def _labelled(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
+    """Return series of one length, labels of several classes, and their name."""
     import numpy as np
 
     from ..datasets import DataError
@@ -189,11 +204,32 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
         raise DataError(f"`{name}` has series of different lengths; {why}.")
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
-    if len(known) != 2:
-        how = "name two with --classes A,B, or compare one with all others with"
-        many = f"`{name}` has {len(known)} classes ({listed(known)})"
-        raise DataError(f"{many}: {how} --classes A.")
+    if len(known) < 2:
+        raise DataError(f"`{name}` has one class ({listed(known)}); add series of others.")
     return X, y, name
+
+
+def _task(X: "np.ndarray", labels: "np.ndarray", device: "MeasuredResponse") -> Any:
+    """Return the regression of one target per class, and the unit of its series.
+
+    The noise of the readout is that of the recording, for series that are played as
+    strongly.
+    """
+    import numpy as np
+
+    from ..stimuli.regression import RegressionTask
+
+    fitted = device.fitted
+    assert fitted is not None
+    series = X.reshape(len(X), -1, X.shape[-1])
+    spread = series - series.mean(0)
+    unit = float(np.sqrt((spread**2).sum(1).mean())) or 1.0
+    strength = np.sqrt((fitted.drive_size**2).sum())
+    noise = float(np.diag(fitted.surrogate.noise).mean()) / strength**2
+    least = _LEAST * float((device.G**2).sum(0).mean())
+    targets = (labels[:, None] == np.unique(labels)).astype(float)
+    task = RegressionTask.from_cases(series / unit, targets, ridge=max(noise, least))
+    return task, unit
 
 
 def _write_weights(
@@ -210,33 +246,49 @@ def _write_weights(
 
 
 def _rows(
-    study: "MaskStudy", device: "MeasuredResponse", stimuli: "SampleStimuli"
+    study: Any,
+    device: "MeasuredResponse",
+    stimuli: Any,
 ) -> dict[str, str]:
     """Return the names and values of the table."""
-    best, interval, fitted = study.projections, study.interval, device.fitted
+    best: Any = study.projections
+    fitted = device.fitted
     assert fitted is not None
-    shares, known = fitted.shares.causes, interval.is_known
-    n_channels = stimuli.n_channels
+    shares, n_channels = fitted.shares.causes, stimuli.n_channels
     share = show.number(best.share, ".1%")
-    return {
+    drawn = f"{float(study.random.std()):.2g} ({len(study.random)} draws)"
+    rows = {
         "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
         f"{fitted.n_samples} samples, {fitted.n_lags} lags",
         "linearity": f"{fitted.linearity:.1%} of the held-out variance; "
         + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()),
         "series": f"{stimuli.n_steps} steps, {n_channels} channel{'s' * (n_channels > 1)}",
         "kind of mask": f"{best.mask or 'free'}: {best.message}",
+    }
+    interval = getattr(study, "interval", None)
+    if interval is None:
+        return {
+            **rows,
+            "classes": f"{stimuli.n_targets}, with one mask and a readout each",
+            "explained variance": f"{best.gain:.5g} of {best.gain + best.loss:.5g}",
+            "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
+            f"reaches {share} of it",
+            "random masks explain": f"{float(study.random.mean()):.5g} ± {drawn}",
+            **_accuracies(study),
+        }
+    return {
+        **rows,
         "η": f"{best.eta:.4g}",
         "expected κ": f"{interval.estimate:.5g}, "
         + (
             f"{interval.level:.0%} interval {interval.low:.5g} to {interval.high:.5g}"
-            if known
+            if interval.is_known
             else "without an interval, as the device is not linear enough"
         ),
         "κ as estimated": f"{best.soft_margin:.5g}",
         "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
         f"reaches {share} of it",
-        "κ of a random mask": f"{study.random_margin:.5g} ± "
-        f"{float(study.random.std()):.2g} ({len(study.random)} draws)",
+        "κ of a random mask": f"{float(study.random.mean()):.5g} ± {drawn}",
         "expected gain": "none within the interval"
         if study.gain is None
         else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
@@ -244,7 +296,7 @@ def _rows(
     }
 
 
-def _accuracies(study: "MaskStudy") -> dict[str, str]:
+def _accuracies(study: Any) -> dict[str, str]:
     found = study.accuracy
     if found is None:
         return {}
@@ -257,12 +309,13 @@ def _accuracies(study: "MaskStudy") -> dict[str, str]:
     }
 
 
-def _notes(study: "MaskStudy", device: "MeasuredResponse") -> list[str]:
+def _notes(study: Any, device: "MeasuredResponse") -> list[str]:
     fitted, found = device.fitted, study.accuracy
     assert fitted is not None
     linear, one_input = fitted.linearity, device.n_inputs == 1
-    known, several = study.interval.is_known, not one_input
-    overlaps = known and study.interval.low < study.random_margin
+    interval, several = getattr(study, "interval", None), not one_input
+    known = interval is None or interval.is_known
+    overlaps = known and interval is not None and interval.low < float(study.random.mean())
     behind = found is not None and found.solved < found.best - _BEHIND
     told = (
         (
@@ -299,25 +352,41 @@ _ACCURACY = ("solved", "random", "best", "error", "pays", "amplitude")
 
 
 def _record(
-    study: "MaskStudy", device: "MeasuredResponse", stimuli: "SampleStimuli"
+    study: Any,
+    device: "MeasuredResponse",
+    stimuli: Any,
+    classes: "np.ndarray",
+    unit: float,
 ) -> dict[str, Any]:
-    best, interval, found = study.projections, study.interval, study.accuracy
-    known = interval.is_known
-    return {
+    best: Any = study.projections
+    interval, found = getattr(study, "interval", None), study.accuracy
+    record = {
         **pick(device, "n_inputs", "n_outputs", "n_steps"),
-        **pick(stimuli, "n_channels", "classes", "centre", "scale"),
+        "n_channels": stimuli.n_channels,
+        "classes": classes,
         **pick(device.fitted, "n_samples", "n_lags", "linearity"),
         "kind": best.mask or "free",
-        **pick(best, "status", "eta", "soft_margin", "upper_bound", "share"),
+        **pick(best, "status", "upper_bound", "share"),
+        "accuracy": found and pick(found, *_ACCURACY),
+        "mask": study.values,
+    }
+    if interval is None:
+        centre = unit * stimuli.mean.reshape(stimuli.n_channels, -1)
+        own = {"centre": centre, "scale": 1 / unit, **pick(best, "gain", "loss", "r2")}
+        random = {"mean": float(study.random.mean()), "gains": study.random}
+        return {**record, **own, "random": random, "readout": best.V}
+    known = interval.is_known
+    return {
+        **record,
+        **pick(stimuli, "centre", "scale"),
+        **pick(best, "eta", "soft_margin"),
         "expected": {
             "soft_margin": interval.estimate,
             **{end: getattr(interval, end) if known else None for end in ("low", "high")},
             **pick(interval, "level", "optimism"),
         },
-        "accuracy": found and pick(found, *_ACCURACY),
         "noise_cost": best.noise_cost,
-        "random": {"mean": study.random_margin, "soft_margins": study.random},
+        "random": {"mean": float(study.random.mean()), "soft_margins": study.random},
         "gain": study.gain,
-        "mask": study.values,
         "readout": best.v,
     }
