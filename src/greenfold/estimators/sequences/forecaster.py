@@ -445,7 +445,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             weights: str | ArrayLike,
         ) -> tuple[ReservoirForecaster, np.ndarray]:
             model: Any = clone(self)
-            model.set_params(input_weights=weights)
+            if weights is not self.input_weights:  # drawn ones take no evaluations
+                model.set_params(input_weights=weights, max_iter=type(self)().max_iter)
             model.fit(values[:first], None if known is None else known[:first])
             z = model._y_scale.down(values)
             made = model._from_origins(
