@@ -93,7 +93,7 @@ class FitReport(Shown):
         Ridge penalty, relative to the mean power of the drive, chosen by cross-validation.
     linearity : float
         Share of the held-out variance of the outputs that the filter explains, weighted by
-        their variance. Drift is removed before. `shares` says what the rest is.
+        their variance. Drift is removed before. ``shares`` says what the rest is.
     linearity_per_output : ndarray (n_outputs,)
     n_samples : int
         Number of fitted samples in all recordings.
