@@ -265,6 +265,24 @@ def test_several_classes_get_one_mask_and_a_readout_each(tmp_path, loop):
     assert "has one class (0)" in result.stderr
 
 
+def test_the_range_of_the_drive_gives_an_offset_for_each_input(tmp_path, loop, short_beats):
+    out = tmp_path / "mask.csv"
+    given = ["mask", loop, short_beats, "--range", "0,2", "--out", out, *QUICK]
+    told = json.loads(invoke(*given, "--json").stdout)
+    _, table = weights(out)
+    mask, offset = table.T
+    with np.load(short_beats) as archive:
+        X = archive["X"].reshape(-1, STEPS)
+    series = (X - np.ravel(told["centre"])) * told["scale"]
+    drive = offset + told["encoding"]["gain"] * series[..., None] * mask
+    assert drive.min() == pytest.approx(0, abs=1e-12)
+    assert drive.max() == pytest.approx(2)
+    assert "drive in the range" in invoke(*given).stdout
+    result = invoke(*given[:4], "2,0", *given[5:], code=2)
+    one_sentence(result.stderr)
+    assert "--range must be two rising numbers" in result.stderr
+
+
 def test_one_input_is_told_of_virtual_nodes_and_no_gain_is_promised(
     tmp_path, loop, short_beats
 ):

@@ -22,6 +22,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.analysis import margin_interval, mask_bound, study_mask
+from greenfold.datasets import synthetic_heartbeats
 
 from ..conftest import small
 from .masks.cases import ETA, setting
@@ -194,3 +195,49 @@ def test_bad_arguments(options, message):
     own = {name: one for name, one in options.items() if name not in given}
     with pytest.raises(ValueError, match=message):
         optimize(network, stimuli, device=Device(**own), **given)
+
+
+@pytest.mark.parametrize("drive_range", [(0.0, 1.0), (-1.0, 3.0), (2.0, 2.5)])
+def test_series_fit_into_the_range_and_the_constant_costs_nothing(drive_range):
+    """The device is kept at the offset, plays all series, and is judged by its outputs."""
+    X, y = synthetic_heartbeats(60, n_steps=6, rng=0)
+    stimuli = SampleStimuli(X, y)
+    G = np.random.default_rng(1).standard_normal((6, 4, 5))
+    system = MeasuredResponse(G)
+    device = Device(mask="sign", drive_range=drive_range)
+    best = optimize(system, stimuli, device=device, rng=0)
+    series = stimuli.transform(X)
+    encoded = device.encode(best.u, series)
+    drive = encoded.drive(series)
+    low, high = drive_range
+    assert drive.min() >= low
+    assert drive.max() <= high
+    spans = np.ptp(drive, axis=(0, 1))
+    assert spans.max() == pytest.approx(high - low)  # no larger gain fits
+    ends = np.einsum("koi,ski->so", G, drive) / encoded.gain
+    # A constant drive adds one constant to all outputs, which the class means share.
+    first, second = (ends[stimuli.signs == one] @ best.v for one in (-1, 1))
+    separation = (second.mean() - first.mean()) / 2
+    spread = (first.var() + second.var()) / 2
+    assert separation - 5 * spread == pytest.approx(best.soft_margin, rel=1e-9)
+    coarse = replace(device, drive_bits=3).encode(best.u, series).drive(series)
+    assert len(np.unique(coarse.round(12))) <= 8
+    assert np.abs(coarse - drive).max() <= (high - low) / 7 / 2 * (1 + 1e-9)
+    assert encoded.drive(3 * series).max() <= high
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"drive_range": (1, 0)}, "`drive_range` must be two rising numbers, such as"),
+        ({"drive_range": 1.0}, "`drive_range` must"),
+        ({"drive_bits": 40}, "`drive_bits` must be 1 to 24; got 40"),
+    ],
+)
+def test_ranges_that_are_none_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        Device(**given)
+    with pytest.raises(ValueError, match="`drive_range` must be set"):
+        Device().encode([1.0], [[1.0]])
+    with pytest.raises(ValueError, match="one column for each of the 1 channels"):
+        Device(drive_range=(0, 1)).encode([[1.0, 2.0]], [[1.0]])

@@ -302,7 +302,8 @@ class MaskAccuracy(Shown):
         Standard error of the difference between ``solved`` and ``best``.
     amplitude : float
         Factor of the transformed series. The drive is then as strong as in the recording,
-        unless that moves the outputs more than the recording did.
+        unless that moves the outputs more than the recording did, or leaves the range of
+        the drive.
     nonlinearity : float
         Share of the non-linearity in the recording.
     """
@@ -340,6 +341,7 @@ class _Rehearsal:
         codes: np.ndarray,
         u: np.ndarray,
         read: np.ndarray,
+        most: float,
         rng: np.random.Generator,
     ) -> None:
         fitted = system.fitted
@@ -358,7 +360,7 @@ class _Rehearsal:
         allowed = np.sqrt((fitted.drive_size**2).mean())
         made = self._path(self.whole, u, 1.0)[0] / self.surrogate.size
         largest = [np.sqrt((one**2).mean()) for one in (drive / allowed, made)]
-        self.amplitude = 1 / max(*largest, 1e-300)
+        self.amplitude = min(1 / max(*largest, 1e-300), most)
         sizes, vectors = np.linalg.eigh(self.surrogate.noise)
         draws = rng.standard_normal((_ROUNDS, *made.shape))
         self.noise = draws @ (vectors * np.sqrt(np.maximum(sizes, 0.0))).T
@@ -593,7 +595,9 @@ def study_mask(
     values = part.whole_input(values if mask is None else mask.in_units(values))
     accuracy, labelled = None, _series_of(stimuli)
     if labelled is not None and system.fitted is not None:
-        played = _Rehearsal(system, *labelled, best.u, part.outputs, generator)
+        limited = device.drive_range is not None
+        most = device.encode(best.u, labelled[0]).gain if limited else np.inf
+        played = _Rehearsal(system, *labelled, best.u, part.outputs, most, generator)
         u, again = part.own_input(best.u, stimuli.n_channels), list[np.ndarray]()
         for one in played.estimates:
             response = MeasuredResponse(system.fitted.estimated(one))

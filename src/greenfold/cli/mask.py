@@ -68,6 +68,14 @@ def _mask(text: str) -> "Mask | str":
     return text if text == "free" else Mask.of(text)
 
 
+def _ends(text: str) -> tuple[float, float]:
+    """Return the two ends of a range."""
+    low, high = (float(one) for one in text.split(","))
+    if not low < high:
+        raise ValueError(text)
+    return low, high
+
+
 _KINDS = "sign, nonnegative, levels=…, box=LOW,HIGH, at-most=K or free"
 
 
@@ -82,11 +90,19 @@ class Hardware:
         outputs.
     input_noise : Standard deviation of the noise on every value of the series, after
         scaling.
+    range : Smallest and largest drive of an input, such as 0,1; the mask file then holds
+        the offset of each input, too.
     """
 
     mask: Any = opt("sign", read=options.Reader.of(_mask, "KIND", _KINDS))
     noise: float = opt(0.0, "Device", min=0, sets="readout_noise")
     input_noise: float = opt(0.0, "Device", min=0)
+    range: Any = opt(
+        None,
+        "Device",
+        read=options.Reader.of(_ends, "LOW,HIGH", "two rising numbers such as 0,1"),
+        sets="drive_range",
+    )
 
     def device(self) -> "Device":
         """Return the constraints as a `Device`."""
@@ -96,6 +112,7 @@ class Hardware:
             mask=None if self.mask == "free" else self.mask,
             input_noise=self.input_noise or None,
             readout_noise=self.noise or None,
+            drive_range=self.range,
         )
 
 
@@ -163,13 +180,26 @@ def mask(
         step("solving for the mask", 2.0)
         how = {"n_draws": draws, "n_replicates": replicates, "rng": seed}
         study = study_mask(device, stimuli, eta if two else None, device=allowed, **how)
+        encoded = None
+        if hardware.range is not None:
+            scaled: Any = stimuli
+            played = (
+                scaled.transform(X)
+                if two
+                else scaled.X - scaled.mean.reshape(scaled.X.shape[1:])
+            )
+            encoded = allowed.encode(study.values, played)
         if out:
-            _write_weights(out, "input", first.drive_names, study.values)
+            own = None if encoded is None else encoded.offset
+            _write_weights(out, "input", first.drive_names, study.values, own)
         if readout:
             found = study.projections
             weights = found.v if isinstance(found, Projections) else found.V
             _write_weights(readout, "output", first.state_names, weights)
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
+        if encoded is not None:
+            product = f"{encoded.gain:.4g} × scaled series × mask"
+            rows["drive in the range"] = f"offset of each input + at most {product}"
         if report:
             step("writing the page")
             from ..apps.report.page import write_mask_page  # needs matplotlib
@@ -233,7 +263,11 @@ def _task(X: "np.ndarray", labels: "np.ndarray", device: "MeasuredResponse") -> 
 
 
 def _write_weights(
-    path: Path, what: str, names: Sequence[str], values: "np.ndarray"
+    path: Path,
+    what: str,
+    names: Sequence[str],
+    values: "np.ndarray",
+    offset: "np.ndarray | None" = None,
 ) -> None:
     """Write a CSV table with one row per input or output of the device."""
     from .._base.files import write_csv
@@ -241,6 +275,9 @@ def _write_weights(
     rows = values.reshape(len(names), -1).tolist()
     several = len(rows[0]) > 1
     columns = [f"channel_{c}" for c in range(len(rows[0]))] if several else ["weight"]
+    if offset is not None:
+        columns.append("offset")
+        rows = [[*row, one] for row, one in zip(rows, offset.tolist(), strict=True)]
     lines = [[name, *row] for name, row in zip(names, rows, strict=True)]
     write_csv(path.expanduser(), [[what, *columns], *lines])
 

@@ -18,11 +18,14 @@ from .._base.arrays import AnyArray, Array, to_host
 from .._base.printing import Shown
 from ..networks.matrices import dense
 from ..systems import LinearSystem, ResponseSum, Sized, System
+from .drive import Encoding
 from .masks import Mask
 from .noise import covariance
 
 #: With more bits than this, a readout is as good as an unconstrained one.
 _MAX_BITS = 8
+#: Largest number of bits of a converter.
+_MAX_DRIVE_BITS = 24
 _NOISES = ("input_noise", "state_noise", "readout_noise")
 
 
@@ -50,6 +53,11 @@ class Device(Shown):
         outputs when they are read. Each is one standard deviation, one per entry, or a
         covariance. κ and its bound include the noise; `Projections.noise_cost` lists its
         cost.
+    drive_range : (float, float), optional
+        Smallest and largest drive of an input, such as (0, 1) for the power of a laser.
+        Any u fits into it with an offset and a gain, which `encode` returns.
+    drive_bits : int, optional
+        Number of bits of the converter of the drive; at most 24.
 
     Examples
     --------
@@ -68,6 +76,8 @@ class Device(Shown):
     input_noise: np.ndarray | None = None
     state_noise: np.ndarray | None = None
     readout_noise: np.ndarray | None = None
+    drive_range: np.ndarray | None = None
+    drive_bits: int | None = None
 
     if TYPE_CHECKING:  # what a user may pass is more than what is kept
 
@@ -80,12 +90,16 @@ class Device(Shown):
             input_noise: ArrayLike | None = None,
             state_noise: ArrayLike | None = None,
             readout_noise: ArrayLike | None = None,
+            drive_range: ArrayLike | None = None,
+            drive_bits: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         checks: dict[str, Callable[[Any, str], Any]] = {
             "mask": lambda mask, name: Mask.of(mask),
             "bits": _bits,
+            "drive_range": _range,
+            "drive_bits": _drive_bits,
             **dict.fromkeys(("inputs", "outputs"), _indices),
             **dict.fromkeys(_NOISES, _noise),
         }
@@ -104,6 +118,40 @@ class Device(Shown):
     def has_noise(self) -> bool:
         """Whether there is any noise."""
         return any(self._has(name) for name in _NOISES)
+
+    def encode(self, u: ArrayLike, X: ArrayLike) -> Encoding:
+        """Return the offset and the gain with which series fit into ``drive_range``.
+
+        Parameters
+        ----------
+        u : array_like (n_inputs,) or (n_inputs, n_channels)
+            The mask, of any norm.
+        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+            Series that must fit, as `SampleStimuli.transform` returns them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Device
+        >>> laser = Device(drive_range=(0, 1), drive_bits=8)
+        >>> encoded = laser.encode([1.0, -0.5], np.array([[-1.0, 0.0, 3.0]]))
+        >>> encoded.gain, encoded.offset
+        (0.25, array([0.25 , 0.625]))
+        >>> encoded.drive([[-1.0, 0.0, 3.0]])[0].round(3)
+        array([[0.   , 0.749],
+               [0.251, 0.624],
+               [1.   , 0.251]])
+        """
+        if self.drive_range is None:
+            raise ValueError("`drive_range` must be set to encode series; got None.")
+        series = check.host_array(X, "X", ndim=(2, 3))
+        series = series[:, None] if series.ndim == 2 else series
+        mask = check.host_array(u, "u", ndim=(1, 2))
+        mask = mask[:, None] if mask.ndim == 1 else mask
+        fits = mask.shape[1] == series.shape[1]
+        wanted = f"have one column for each of the {series.shape[1]} channels of `X`"
+        check.must(fits, "u", wanted, f"shape {mask.shape}")
+        return Encoding.of(mask, series, self.drive_range, self.drive_bits)
 
     def part_of(self, system: System) -> Restricted | None:
         """Return the driven and read part of a system; None if it is the whole system."""
@@ -160,6 +208,20 @@ def _bits(value: Any, name: str) -> int:
     free = "a readout of more is as good as an unconstrained one: leave it out"
     check.must(bits <= _MAX_BITS, name, f"be 1 to {_MAX_BITS} ({free})", bits)
     return bits
+
+
+def _drive_bits(value: Any, name: str) -> int:
+    bits = check.count(value, name)
+    check.must(bits <= _MAX_DRIVE_BITS, name, f"be 1 to {_MAX_DRIVE_BITS}", bits)
+    return bits
+
+
+def _range(value: Any, name: str) -> np.ndarray:
+    array = check.host_array(value, name, ndim=(1,))
+    rises = len(array) == 2 and array[0] < array[1]
+    check.must(rises, name, "be two rising numbers, such as (0, 1)", check.shown(value))
+    array.flags.writeable = False
+    return array
 
 
 def _noise(value: Any, name: str) -> np.ndarray:

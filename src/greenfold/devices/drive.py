@@ -1,4 +1,6 @@
-"""The next recording of a device: how strong, how long, and its drive.
+"""Drives of a device: of the next recording, and of series within its range.
+
+The next recording: how strong, how long, and its drive.
 
 Two kinds of errors of a fitted response have to be balanced. Everything that the filter
 does not explain makes it uncertain, by the number of unknowns over the number of samples;
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
@@ -97,6 +100,64 @@ class NextRecording(Shown):
             levels = 2 ** check.count(bits, "bits") - 1
             made = np.round((made + 1) / 2 * levels) / levels * 2 - 1
         return (made + positive) * _RANGE * self.amplitude
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoding(Shown):
+    """Drives of a device with a limited range: offset + gain · (mask · series).
+
+    Attributes
+    ----------
+    gain : float
+        Largest factor with which all series fit into the range.
+    offset : ndarray (n_inputs,)
+        Drive of each input at rest, which centres its values in the range. A linear device
+        answers it with a constant, so keep it up between series; the mean of the outputs,
+        or the intercept of a readout, removes this constant.
+    u : ndarray (n_inputs, n_channels)
+    low, high : float
+        Ends of the range.
+    bits : int or None
+        Number of bits of the converter.
+    """
+
+    gain: float
+    offset: np.ndarray
+    u: np.ndarray
+    low: float
+    high: float
+    bits: int | None
+
+    def _facts(self) -> dict[str, Any]:
+        return {"gain": self.gain, "offset": self.offset, "bits": self.bits}
+
+    @classmethod
+    def of(
+        cls, u: np.ndarray, X: np.ndarray, drive_range: np.ndarray, bits: int | None
+    ) -> Encoding:
+        """Return the encoding of series (n_cases, n_channels, n_steps) with u."""
+        low, high = (float(one) for one in drive_range)
+        made = np.einsum("ic,sck->isk", u, X).reshape(len(u), -1)
+        # The series begin and end at rest, where the drive is the offset alone.
+        least, most = np.minimum(made.min(1), 0.0), np.maximum(made.max(1), 0.0)
+        widest = float((most - least).max())
+        gain = (high - low) / widest if widest > 0 else 1.0
+        offset = (low + high - gain * (least + most)) / 2
+        return cls(gain, np.clip(offset, low, high), u, low, high, bits)
+
+    def drive(self, X: ArrayLike) -> np.ndarray:
+        """Return the drive (n_cases, n_steps, n_inputs) of transformed series.
+
+        Values beyond the range, which new series may have, are cut off at its ends.
+        """
+        series = np.asarray(X, dtype=np.float64)
+        series = series[:, None] if series.ndim == 2 else series
+        made = self.offset + self.gain * np.einsum("ic,sck->ski", self.u, series)
+        made = np.clip(made, self.low, self.high)
+        if self.bits is None:
+            return made
+        step = (self.high - self.low) / (2**self.bits - 1)
+        return self.low + np.round((made - self.low) / step) * step
 
 
 def next_recording(
