@@ -214,6 +214,7 @@ def mask(
         "data": name,
         "recording": recording,
         **_record(study, device, stimuli, np.unique(labels), unit),
+        "encoding": encoded and pick(encoded, "gain", "offset"),
     }
 
     written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
