@@ -25,8 +25,8 @@ from greenfold.datasets import ecg5000_paper
 RECORDS = Path(__file__).parents[3] / "docs" / "_reproduction"
 #: Relative error that rounding may leave in a number that is the result of a fixed number
 #: of steps, or the value of a maximum. On the machine of the records the differences are
-#: below 1e-11; another BLAS sums in another order.
-ROUNDING = 1e-9
+#: below 1e-11; another BLAS sums in another order, and the largest seen is 2e-9.
+ROUNDING = 1e-8
 #: Relative gap at which `optimize` ends the search for a bound, its default `tol`. A record
 #: and a computation both end within it, not at the same place.
 GAP = 1e-4

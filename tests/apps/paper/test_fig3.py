@@ -122,6 +122,12 @@ def test_fig3_as_recorded():
 ITEMS = [(n, s) for n in range(fig3.FULL.n_networks) for s in fig3.FULL.strengths]
 
 
+#: An ascent ends where κ rises too slowly, which may be anywhere on a ridge. All that
+#: follows from u is left out.
+OF_AN_ASCENT: dict = {name: {"rel": 1e-3} for name in ("nonlinear", "ratio")}
+OF_AN_ASCENT |= dict.fromkeys(("nonlinear_simulated", "parts", "validity"))
+
+
 @pytest.mark.slow
 def test_responses_of_fig3_at_full_size():
     assert_as_recorded(fig3.responses(fig3.FULL), record("fig3")["responses"])
@@ -140,4 +146,4 @@ def test_one_soft_margin_of_fig3_at_full_size(item):
     assert found["nonlinear_at_linear_u"] == pytest.approx(either[0], rel=1e-9)
     wanted = recorded["nonlinear_at_linear_u"]
     found["nonlinear_at_linear_u"] = min(either, key=lambda value: abs(value - wanted))
-    assert_as_recorded(found, recorded, OF_A_BOUND)
+    assert_as_recorded(found, recorded, OF_A_BOUND | OF_AN_ASCENT)

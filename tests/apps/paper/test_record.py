@@ -60,11 +60,11 @@ def test_within_the_tolerance(path, value):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (["kappa"], 0.25 + 1e-9),
+        (["kappa"], 0.25 + 1e-8),
         (["kappa"], None),
         (["kappa"], float("nan")),
         (["curve"], [0.0, 1e-6]),
-        (["curve", 1], 5e-9 + 1e-6),
+        (["curve", 1], 5e-8 + 1e-6),
         (["rows"], []),
         (["rows", 0, "gap"], 2e-4),
         (["rows", 0, "status"], "bounded"),
