@@ -17,7 +17,7 @@ import pytest
 from .test_claims import plain, record
 
 AGREES, PART, DIFFERS = "agrees", "agrees in part", "differs"
-HELD = "agrees with u and v held"
+HELD = "agrees with v held"
 NONE = "not comparable"
 
 
@@ -426,8 +426,7 @@ def test_the_page_has_no_other_verdict():
 def test_the_page_begins_with_its_verdicts():
     counts = Counter(row.verdict for row in ROWS)
     assert (
-        f"Of {len(ROWS)} statements, {counts[AGREES]} agree, {counts[HELD]} agree if u "
-        "and v "
-        f"are held at their optimum, {counts[PART]} agree in part and {counts[DIFFERS]} "
-        "differ."
+        f"Of {len(ROWS)} statements, {counts[AGREES]} agree, {counts[HELD]} agree if the "
+        f"readout v is held at its optimum, {counts[PART]} agree in part and "
+        f"{counts[DIFFERS]} differ."
     ) in plain("docs/reproduction.md")
