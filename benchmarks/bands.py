@@ -145,8 +145,8 @@ def report(found: Found) -> Report:
             )
         )
     notes = [
-        f"defaults, {N_SEEDS} seeds of network and series (sunspots: of the network), "
-        f"{N_ORIGINS} origins each on samples after those of the fit",
+        f"defaults, up to {N_SEEDS} seeds of network and series (sunspots: of the "
+        f"network), {N_ORIGINS} origins each on samples after those of the fit",
         "samples to train: " + ", ".join(f"{n} {c.n_train}" for n, c in CASES.items()),
     ]
     return Report("bands: coverage of a nominal 90 %", notes, rows)

@@ -452,9 +452,9 @@ def report(found: Found) -> Report:
     n_settings = len(list(itertools.product(*GRID.values())))
     notes = [
         f"tanh networks, ten connections per neuron; {TRAIN} samples to train (Lorenz x: "
-        f"{LORENZ_X.train}), {N_SEEDS} seeds of network and series ({FEW_SEEDS} of Lorenz "
-        f"96, Lorenz x and Kuramoto–Sivashinsky), {N_STARTS} or 100 starts each on a fresh "
-        "trajectory",
+        f"{LORENZ_X.train}), up to {N_SEEDS} seeds of network and series ({FEW_SEEDS} of "
+        f"Lorenz 96, Lorenz x and Kuramoto–Sivashinsky), {N_STARTS} or 100 starts each on "
+        "a fresh trajectory",
         f"setting: the best of {n_settings} for the drawn network by valid time on seeds "
         f"{SEARCHED[0]} and {SEARCHED[1]}, for each size and noise",
         f"best of draws: of {EVALUATIONS} draws of input weights and bias on the same "

@@ -180,7 +180,7 @@ def report(found: Found) -> Report:
             )
         )
     notes = [
-        f"{N_SEEDS} seeds, {TRAIN} samples to train, {series.PER_PERIOD} per period; "
+        f"up to {N_SEEDS} seeds, {TRAIN} samples to train, {series.PER_PERIOD} per period; "
         f"{N_STARTS} forecasts of at most {HORIZON} samples on what follows",
         "rule of 2602.11069: input weights from an invariant subspace of a symmetric W of "
         "radius 0.1, as far as its abstract and a summary tell; symmetric W: drawn input "

@@ -123,9 +123,9 @@ def report(found: Found) -> Report:
             ),
         ]
     notes = [
-        f"Lorenz, N = {N_NEURONS}, {TRAIN} samples to train, defaults, {N_SEEDS} seeds; "
-        f"exponents over {N_EXPONENT_STEPS:,} steps, per unit of time; the true ones are "
-        + ", ".join(f"{one:g}" for one in EXPONENTS),
+        f"Lorenz, N = {N_NEURONS}, {TRAIN} samples to train, defaults, up to {N_SEEDS} "
+        f"seeds; exponents over {N_EXPONENT_STEPS:,} steps, per unit of time; the true "
+        "ones are " + ", ".join(f"{one:g}" for one in EXPONENTS),
         "rule of 2602.11069: input weights from an invariant subspace of a symmetric W of "
         "radius 0.1, as far as its abstract and a summary tell",
     ]

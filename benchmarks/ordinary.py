@@ -263,8 +263,8 @@ def report(found: Found) -> Report:
             ),
         ]
     notes = [
-        f"series: {N_ORIGINS} origins in the last third, {N_SEEDS} seeds of the network; "
-        "errors are in deviations of the samples before the origin",
+        f"series: {N_ORIGINS} origins in the last third, up to {N_SEEDS} seeds of the "
+        "network; errors are in deviations of the samples before the origin",
         "from statsmodels: sunspots, CO2, El Niño, Nile, growth (GDP, consumption, "
         "investment), unemployment, interest and inflation; from aeon: air passengers "
         "(differences of logs), lynx (logs), prescriptions, solar, US change (five "
