@@ -173,9 +173,15 @@ def drift_of(part: Filtered, n_unknowns: int) -> Drift:
         change[:, k] = X @ found
         waves = found.reshape(-1, n_slow) @ slow.T
         offset[:, k], gains[:, :, k] = waves[0], waves[1:]
-    noise = ((left - change) ** 2).sum(0) / max(n - q - n_unknowns, 1)
+    rest = left - change
+    # Noise with memory is stronger at slow frequencies: (1 + ρ)/(1 − ρ) times if it forgets
+    # at a rate of ρ per step.
+    along, power = (rest[1:] * rest[:-1]).sum(0), (rest**2).sum(0)
+    forgets = np.clip(along / np.maximum(power, 1e-300), 0.0, 0.99)
+    slower = (1 + forgets) / (1 - forgets)
+    noise = slower * power / max(n - q - n_unknowns, 1)
     power = (change**2).mean(0) - noise * q / n
-    scatter = np.cov(left - change, rowvar=False).reshape(-1)
+    scatter = np.cov(rest * np.sqrt(slower), rowvar=False).reshape(-1)
     return Drift(
         change, gains, offset, power, float(np.sqrt(2 * q * (scatter**2).sum())) / n
     )
