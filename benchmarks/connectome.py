@@ -2,10 +2,11 @@
 
 The networks are made: as many cells and connections as FlyWire lists for an adult fly, or a
 part of them, with log-normal numbers of inputs and outputs per cell and of synapses per
-connection, and one sign per cell. ``python -m benchmarks.connectome [cuda]`` solves
-ECG5000, classes 1 and 2 (with ``GREENFOLD_DATA``), and two random classes of ten steps,
-integrates a saturating network of 20,000 neurons, and writes
-docs/_benchmarks/connectome.json, or connectome-cuda.json with the products on a GPU.
+connection, and one sign per cell. ``python -m benchmarks.connectome [cuda] [CONNECTIONS]``
+solves ECG5000, classes 1 and 2 (with ``GREENFOLD_DATA``), and two random classes of ten
+steps, integrates a saturating network of 20,000 neurons, and writes
+docs/_benchmarks/connectome.json, or connectome-cuda.json with the products on a GPU. Name
+numbers of connections to solve these networks alone.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def _timed(work: Callable[[], Any], place: str) -> float:
     return clock() - start
 
 
-def run(rounds: int, place: str = "host") -> Report:
+def run(rounds: int, place: str = "host", sizes: tuple[int, ...] = SIZES) -> Report:
     """All sizes; the largest takes some minutes on a host. Every row is measured once."""
     del rounds
     rows, taken = list[Row](), dict[str, list[float]]()
@@ -207,7 +208,7 @@ def run(rounds: int, place: str = "host") -> Report:
         "largest eigenvalue; memory beyond 12 bytes per connection, of the whole process",
     ]
     report = Report(f"connectome: {place}", notes, rows)
-    for n_connections in SIZES:
+    for n_connections in sizes:
         print(f"{n_connections:,} connections", flush=True)
         found = in_fresh_process(solved, n_connections=n_connections, place=place)
         for name, detail in found.pop("problems").items():
@@ -231,7 +232,9 @@ def run(rounds: int, place: str = "host") -> Report:
     title = f"{N_NEURONS:,} tanh neurons, {N_SERIES[place]} series: states and gradient"
     rows.append(Row(title, ratio, "× products", f"≤ {OVER}", ratio <= OVER, detail))
     for name, seconds in taken.items():
-        slope = float(np.log(seconds[-1] / seconds[0]) / np.log(SIZES[-1] / SIZES[0]))
+        if len(sizes) < 2:
+            break
+        slope = float(np.log(seconds[-1] / seconds[0]) / np.log(sizes[-1] / sizes[0]))
         title = f"growth of time in connections, {name}"
         rows.append(Row(title, slope, "", f"≤ {EXPONENT}", slope <= EXPONENT, {}))
     write_json(_record(place), [report])
@@ -244,4 +247,5 @@ def _record(place: str) -> Path:
 
 
 if __name__ == "__main__":
-    run(1, *sys.argv[1:2]).show()
+    given = [int(float(one)) for one in sys.argv[1:] if one != "cuda"]
+    run(1, "cuda" if "cuda" in sys.argv else "host", tuple(given) or SIZES).show()
