@@ -234,3 +234,20 @@ def test_a_wrong_index_is_refused_before_anything_is_allocated(make):
         make(entries)
     with pytest.raises(MemoryError, match="got 1,000,000,000"):
         Reservoir.cycle(10**9)
+
+
+@pytest.mark.parametrize("tau", ["equal", "unequal"])
+def test_the_slowest_modes_of_a_large_network(tau, rng):
+    """ARPACK's residuals are near rounding; the condition of these modes is about 100."""
+    dense = random(400, 20, rng)
+    times = 0.2 if tau == "equal" else rng.uniform(0.1, 0.4, 400)
+    wanted = Reservoir(dense, tau=times, allow_unstable=True).modes()
+    network = Reservoir(sparse.csr_array(dense), tau=times, allow_unstable=True)
+    found = network.modes(slowest=6)
+    np.testing.assert_allclose(found.eigenvalues, wanted.eigenvalues[:6], atol=1e-10)
+    np.testing.assert_allclose(found.time_constants, wanted.time_constants[:6], rtol=1e-8)
+    u = rng.standard_normal(400)
+    ours, theirs = np.abs(found.loading(u)), np.abs(wanted.loading(u))[:6]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-7)  # up to a phase
+    few = Reservoir(dense, tau=times, allow_unstable=True).modes(slowest=6)
+    np.testing.assert_allclose(few.eigenvalues, wanted.eigenvalues[:6], atol=1e-12)

@@ -17,6 +17,7 @@ from scipy import linalg
 
 from .._base import checks as check
 from .._base import codec
+from .._base.arrays import is_sparse
 from .._base.printing import Shown
 from . import matrices, spectra
 from . import weights as plans
@@ -298,12 +299,12 @@ class Eigenmodes:
 
     Attributes
     ----------
-    eigenvalues : ndarray (n_neurons,), complex
+    eigenvalues : ndarray (n_modes,), complex
         λ_α of W diag(φ') at rest, by decreasing real part. If the time constants differ,
         λ_α of 1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ. A mode decays if Re λ_α < 1.
-    left_vectors : ndarray (n_neurons, n_neurons), complex
+    left_vectors : ndarray (n_modes, n_neurons), complex
         Row α is w_α, of unit length.
-    time_constants : ndarray (n_neurons,)
+    time_constants : ndarray (n_modes,)
         τ_α = τ / (1 − Re λ_α); infinite if Re λ_α ≥ 1.
     """
 
@@ -315,11 +316,11 @@ class Eigenmodes:
     def loading(self, u: ArrayLike) -> np.ndarray:
         """Return the loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
 
-        u has shape (n_neurons,) or (n_neurons, n_channels), and the complex result has the
-        same shape. If the time constants differ, u_i is scaled by τ/τ_i.
+        u has shape (n_neurons,) or (n_neurons, n_channels). The complex result has one
+        row per mode. If the time constants differ, u_i is scaled by τ/τ_i.
         """
         vector = check.host_array(u, "u", ndim=(1, 2))
-        check.input_projection(vector, len(self.eigenvalues))
+        check.input_projection(vector, self.left_vectors.shape[1])
         if isinstance(self._pace, np.ndarray):
             vector = (vector.T * self._pace).T
         return self.left_vectors @ vector
@@ -643,19 +644,27 @@ class Reservoir(Network, kind="reservoir"):
         """Largest Re λ of the linear connectivity; see `Eigenmodes` if τ differs."""
         return spectra.largest(self.mode_matrix(self.linear_weights), "real part")
 
-    def modes(self) -> Eigenmodes:
-        """Return eigenvalues, left eigenvectors and time constants of the connectivity."""
-        what, instead = "`modes`", "`spectral_abscissa` needs none of them"
-        matrix = self.mode_matrix(self.linear_weights)
-        matrix = matrices.dense(matrix, what, instead)
-        eig: Any = linalg.eig  # the stubs expect three results
-        eigenvalues, left = eig(matrix, left=True, right=False)
-        order = np.argsort(-np.real(eigenvalues), kind="stable")
+    def modes(self, slowest: int | None = None) -> Eigenmodes:
+        """Return eigenvalues, left eigenvectors and time constants of the connectivity.
+
+        ``slowest`` limits the modes to those of largest Re λ. A large sparse network then
+        needs products with W alone.
+        """
+        matrix, n = self.mode_matrix(self.linear_weights), self.n_neurons
+        count = n if slowest is None else check.count(slowest, "slowest")
+        if is_sparse(matrix) and count < min(n, spectra.MOST_SEARCHED):
+            eigenvalues, left = spectra.leading(matrix.T, count)
+        else:
+            matrix = matrices.dense(matrix, "all modes", "pass slowest=20 for a few")
+            eig: Any = linalg.eig  # the stubs expect three results
+            eigenvalues, left = eig(matrix, left=True, right=False)
+            left = left.conj()
+        order = np.argsort(-np.real(eigenvalues), kind="stable")[:count]
         eigenvalues = eigenvalues[order]
         with np.errstate(divide="ignore"):
             constants = self.mean_tau / np.maximum(1 - np.real(eigenvalues), 0)
         # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
-        return Eigenmodes(eigenvalues, left.conj().T[order], constants, self.pace)
+        return Eigenmodes(eigenvalues, left.T[order], constants, self.pace)
 
     def linearized_abscissa(self, states: ArrayLike) -> np.ndarray:
         """Return the largest Re λ̃ of the connectivity W_ij φ'(y_j) around given states.

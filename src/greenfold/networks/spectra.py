@@ -26,6 +26,8 @@ _TOGETHER = 2**22
 #: products.
 _SEARCHES = (8, 100, 1e-4), (8, 300, 1e-3)
 
+#: Number of modes up to which they are searched for, instead of computing all.
+MOST_SEARCHED = 200
 #: Relative residual of a solution of sparse equations, and the numbers of vectors per cycle
 #: and of cycles to find it in.
 _RESIDUAL, _VECTORS, _CYCLES = 1e-13, 100, 30
@@ -113,6 +115,22 @@ def _search(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     problem = f"the largest eigenvalue of `weights` of {n} neurons was not found"
     advice = "scale them yourself, and pass allow_unstable=True with a linear gain"
     raise ArithmeticError(f"{problem} by ARPACK; {advice}.")
+
+
+def leading(matrix: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of largest real part of a sparse matrix, and their vectors."""
+    search: Any = eigs
+    size = int(matrix.shape[0])
+    start = np.random.default_rng(0).standard_normal(size)
+    n_vectors = min(size, max(2 * count + 20, _SEARCHES[0][1]))
+    options = {"ncv": n_vectors, "tol": 0, "v0": start, "maxiter": 300}
+    try:
+        values, vectors = search(matrix, min(count, size - 2), which="LR", **options)
+    except ArpackNoConvergence:
+        problem = f"the {count} slowest modes of {size} neurons were not found by ARPACK"
+        raise ArithmeticError(f"{problem}; ask for more, such as {2 * count}.") from None
+    order = np.lexsort((-values.imag, -values.real))  # pairs as LAPACK gives them
+    return values[order], vectors[:, order]
 
 
 def norm(matrix: Matrix) -> float:
