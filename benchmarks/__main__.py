@@ -44,6 +44,7 @@ NAMES = (
     "reservoirs",
     "nest_recording",
     "recordings",
+    "devices",
     "eta_choice",
     "data",
     "threads",

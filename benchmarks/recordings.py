@@ -6,11 +6,6 @@ in `greenfold mask`. The true response of the device judges the mask.
 
 The interval was chosen on such devices. A second set has others: non-linear networks and
 loops with a slow drive, judged by the response that a long recording without noise shows.
-
-A third set has thirty devices of six kinds, each with noise, drift or saturation, or two of
-them. The parts of the simulation judge which cause is named, the response to weak pulses
-judges the interval and the share of the best κ that a mask reaches (with a readout of its
-own), and new series that the device plays judge the expected accuracy.
 """
 
 from __future__ import annotations
@@ -19,17 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import RidgeClassifierCV
 
-from greenfold import Device, MeasuredResponse, SampleStimuli, optimize
+from greenfold import Device, MeasuredResponse, SampleStimuli
 from greenfold.analysis import study_mask
 from greenfold.datasets import DataError, synthetic_heartbeats
 from greenfold.optimizers.linear import LinearProblem
 
-from ._devices import DEFECTS as CAUSES
-from ._devices import KINDS as SIX_KINDS
-from ._devices import N as N_NODES
-from ._devices import Simulated
 from ._measure import Report, Row
 
 N_STEPS, ETA = 8, 10.0
@@ -39,8 +29,6 @@ DEFECTS = ("none", "clipped", "shifted", "short")
 #: Of the second set: kinds, inputs, strengths of the drive, samples, and of the judge.
 KINDS, FEW_INPUTS, LEVELS = ("network", "loop"), (2, 4, 8), (0.1, 0.4, 1.0)
 SAMPLES, N_LONG = (600, 2000, 4000), 30_000
-#: Of the third set: number of steps of the series.
-TASK_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -167,151 +155,6 @@ def judged(seeds: int = 1, quick: bool = False, other: bool = False) -> list[Any
     return [judge(case, stimuli, quick) for case in cases]
 
 
-@dataclass(frozen=True)
-class Task:
-    """Series to solve for, and new ones to judge by."""
-
-    stimuli: SampleStimuli
-    labels: np.ndarray
-    series: np.ndarray
-    new: np.ndarray
-    new_labels: np.ndarray
-
-    @classmethod
-    def make(cls, n: int) -> Task:
-        """Return n series and twice as many new ones."""
-        X, y = synthetic_heartbeats(n, n_steps=TASK_STEPS, rng=3)
-        X_new, y_new = synthetic_heartbeats(2 * n, n_steps=TASK_STEPS, rng=4)
-        stimuli = SampleStimuli(X, y)
-        return cls(stimuli, y, stimuli.transform(X), stimuli.transform(X_new), y_new)
-
-    def accuracy(self, device: Simulated, u: np.ndarray, amplitude: float) -> np.ndarray:
-        """Return which new series ridge on the outputs of the device classifies well."""
-        both = np.concatenate([self.series, self.new])
-        ends = device.played(amplitude * both[..., None] * u.ravel())
-        n, size = len(self.series), float(ends.var()) * len(self.series)
-        ridge = RidgeClassifierCV(size * np.logspace(-7, 1, 9))
-        found: Any = ridge.fit(ends[:n], self.labels)
-        return found.predict(ends[n:]) == self.new_labels
-
-    def share(self, truth: LinearProblem, best: float, u: np.ndarray) -> float:
-        """Return κ of a mask, with a readout of its own, over the best κ."""
-        return truth.best_readout(u.reshape(-1, 1))[1].value / best
-
-
-def studied(task: Task, kind: str, defect: str, seed: int = 0) -> dict[str, Any]:
-    """What is told of one recording, and what is true."""
-    device = Simulated.make(kind, defect, seed)
-    drive = device.first_drive(seed)
-    powers = device.powers(drive, seed)
-    response = MeasuredResponse.fit(drive, device.recorded(drive, seed), n_steps=TASK_STEPS)
-    fitted = response.fitted
-    assert fitted is not None
-    study = study_mask(response, task.stimuli, ETA, rng=0)
-    best, interval, accuracy = study.projections, study.interval, study.accuracy
-    assert accuracy is not None
-    weak = MeasuredResponse(device.response(TASK_STEPS))
-    truth = LinearProblem(weak, task.stimuli, ETA)
-    most = optimize(weak, task.stimuli, ETA).soft_margin
-    rng = np.random.default_rng(5)
-    drawn = [u / np.linalg.norm(u) for u in rng.standard_normal((60, N_NODES))]
-    hits = np.array(
-        [task.accuracy(device, u, accuracy.amplitude) for u in (best.u, *drawn)]
-    )
-    # The best of twenty random masks is chosen on one half of the new series.
-    half, sets = hits.shape[1] // 2, np.split(hits[1:], 3)
-    chosen = [one[one[:, :half].mean(1).argmax(), half:].mean() for one in sets]
-    planned = fitted.next_recording()
-    again = planned.drive(rng=1)
-    drives, outputs = [again], [device.recorded(again, seed + 100)]
-    if planned.factor == 1:  # the advice is to fit both
-        drives, outputs = [drive, *drives], [device.recorded(drive, seed), *outputs]
-    better = MeasuredResponse.fit(drives, outputs, n_steps=TASK_STEPS)
-    followed = optimize(better, task.stimuli, ETA).u
-    return {
-        "device": f"{kind}: {defect}",
-        "powers": powers,
-        "shares": fitted.shares.causes,
-        "named": next(iter(fitted.shares.causes)) == max(powers, key=lambda k: powers[k]),
-        "share": task.share(truth, most, best.u),
-        "followed": task.share(truth, most, followed),
-        "advice": planned.advice,
-        "low": interval.low / best.soft_margin,
-        "high": interval.high / best.soft_margin,
-        "delivered": truth.margin(best.u.reshape(-1, 1), best.v).value / best.soft_margin,
-        "solved": float(hits[0].mean()),
-        "random": float(hits[1:].mean()),
-        "best": float(np.mean(chosen)),
-        "told": (accuracy.solved, float(accuracy.random.mean()), accuracy.best),
-        "pays": accuracy.pays,
-    }
-
-
-def of_six_kinds(n: int = 4000, seed: int = 0) -> list[dict[str, Any]]:
-    """Studies of the thirty devices."""
-    task = Task.make(n)
-    return [studied(task, kind, one, seed) for kind in SIX_KINDS for one in CAUSES]
-
-
-def six_kinds_table(rows: list[dict[str, Any]]) -> list[Row]:
-    """What the thirty recordings show."""
-    n = len(rows)
-    named = sum(row["named"] for row in rows)
-    low = [row for row in rows if row["share"] < 0.9]
-    raised = sum(bool(row["followed"] > row["share"]) for row in low)
-    known = [row for row in rows if np.isfinite(row["high"])]
-    inside = sum(bool(row["low"] <= row["delivered"] <= row["high"]) for row in known)
-    told = np.array([row["told"][:2] for row in rows])
-    found = np.array([(row["solved"], row["random"]) for row in rows])
-    close = np.abs(told - found) < 0.02
-    pays = [row for row in rows if row["pays"]]
-    lost = sum(bool(row["solved"] < row["best"] - 0.01) for row in pays)
-    gains = [100 * (row["solved"] - row["random"]) for row in rows]
-    six = "thirty devices of six kinds:"
-    return [
-        Row(f"{six} largest cause named", named, f"of {n}", "≥ 27", named >= 27, {}),
-        Row(
-            f"{six} share of the best κ raised by the next recording, where below 90 %",
-            raised,
-            f"of {len(low)}",
-            "≥ 80 %",
-            raised >= 0.8 * len(low),
-            {
-                f"{row['device']}": f"{row['share']:.3f} to {row['followed']:.3f}"
-                for row in low
-            },
-        ),
-        Row(
-            f"{six} κ of a weak drive inside the interval, where printed",
-            inside,
-            f"of {len(known)}",
-            "≥ 90 %, and half",
-            inside >= 0.9 * len(known) and 2 * len(known) >= n,
-            {},
-        ),
-        Row(
-            f"{six} expected accuracy within 2 points, solved and random masks",
-            float(100 * close.mean()),
-            "%",
-            "≥ 80 %",
-            bool(close.mean() >= 0.8),
-            {"solved": int(close[:, 0].sum()), "random": int(close[:, 1].sum())},
-        ),
-        Row(
-            f"{six} masks said to pay that lose more than a point to the best of 20",
-            lost,
-            f"of {len(pays)}",
-            "none",
-            not lost,
-            {
-                "points gained over random masks, median": float(np.median(gains)),
-                "least": min(gains),
-                "largest": max(gains),
-            },
-        ),
-    ]
-
-
 def run(rounds: int) -> Report:
     """The hundred recordings, once; nothing is timed."""
     del rounds
@@ -365,7 +208,6 @@ def run(rounds: int) -> Report:
             {"inside": len(inside), "written": len(told), "below": below},
         )
     )
-    table += six_kinds_table(of_six_kinds())
     sizes = f"{INPUTS[0]} to {INPUTS[-1]} inputs, linearity 0 to 0.99"
     notes = [f"{len(rows)} recordings of simulated devices: {sizes}; {', '.join(DEFECTS)}"]
     return Report("recordings: poor quality", notes, table)

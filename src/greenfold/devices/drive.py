@@ -29,6 +29,8 @@ _FACTORS, _NOTABLE = (0.1, 4.0), 1.15
 #: Share of the response's power that errors of the fit may have; relative squared error of
 #: the response per share of odd degree, and a guess per share of even degree.
 _ERROR, _BIAS, _EVEN_BIAS = 0.001, 0.4, 0.25
+#: Ratio of noise and non-linearity from which on the drive does not become weaker.
+_NOISY = 5.0
 #: How much longer a recording may become in one step.
 _LONGER = 4.0
 #: Number of reference segments, their length in lags, and their largest share of the drive.
@@ -183,13 +185,16 @@ def next_recording(
     bias = _BIAS * odd * factors**4 + _EVEN_BIAS * even * factors**2
     best = int((bias + unknowns / (_LONGER * n_samples) * lost).argmin())
     factor = float(factors[best])
-    if max(factor, 1 / factor) < _NOTABLE:
+    # A clean recording needs no other drive, a noisy and nearly linear one no weaker one.
+    noisy = largest == "noise" and shares.noise > _NOISY * shares.nonlinearity
+    keep = largest is None or (noisy and factor < 1)
+    if keep or max(factor, 1 / factor) < _NOTABLE:
         factor, best = 1.0, int(np.abs(factors - 1).argmin())
     wanted = unknowns * (lost[best] / max(shares.linear, 0.05)) / _ERROR
     # A slow change is told from the response over a longer time.
     least = _LONGER / 2 * n_samples if largest == "drift" else n_samples
     length = int(np.ceil(np.clip(wanted, least, _LONGER * n_samples)))
-    length = max(length, 4 * unknowns + lags)
+    length = n_samples if largest is None else max(length, 4 * unknowns + lags)
     reference = min(_LAGS_LONG * n_lags, int(_LARGEST_SHARE * length / _SEGMENTS))
     reference = reference if reference > 2 * n_lags else 0
     return NextRecording(

@@ -53,7 +53,7 @@ _SURE = 3.0
 #: Share of a drift that is not worth removing.
 _STEADY = 1e-4
 #: Shares of other causes below which a recording needs no better one.
-_SMALL = 0.03
+_SMALL = 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
