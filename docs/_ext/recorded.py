@@ -24,37 +24,39 @@ _DOWNLOADS = {
     "png": "figure (PNG)",
     "json": "all numbers (JSON)",
 }
-#: Files of benchmarks in the order of the table on their page; others follow by name.
-_BENCHMARKS = (
-    "peers",
-    "normal",
-    "nonlinear",
-    "alternating",
-    "echo-state",
-    "echo-state-saturating",
-    "dynamics",
-    "dynamics-cuda",
-    "saturation",
-    "proofs",
-    "masks",
-    "shared-input",
-    "regression",
-    "ordinary",
-    "forecast",
-    "forecast-systems",
-    "equal-time",
-    "bands",
-    "long-run",
-    "sequences",
-    "sequences-cuda",
-    "nest-recording",
-    "pooled",
-    "pooled_study",
-    "pooled-cuda",
-    "reservoirs",
-    "data",
-    "large-cuda",
-)
+#: Files of benchmarks by topic, in the order of their page.
+_BENCHMARKS = {
+    "optima": (
+        "normal",
+        "proofs",
+        "nonlinear",
+        "alternating",
+        "saturation",
+        "reservoirs",
+        "eta-choice",
+    ),
+    "devices": (
+        "echo-state",
+        "echo-state-saturating",
+        "masks",
+        "shared-input",
+        "recordings",
+        "nest-recording",
+    ),
+    "sequences": (
+        "regression",
+        "ordinary",
+        "forecast",
+        "forecast-systems",
+        "equal-time",
+        "bands",
+        "long-run",
+        "sequences",
+        "sequences-cuda",
+    ),
+    "series": ("pooled", "pooled_study", "pooled-cuda"),
+    "speed": ("peers", "dynamics", "dynamics-cuda", "data", "large-cuda", "workers-cuda"),
+}
 #: Classifiers whose published accuracies a row may bring.
 _PUBLISHED = ("LDA", "RidgeCV", "TWIESN", "ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 #: Terse words of the benchmarks, and what the page says instead.
@@ -286,17 +288,16 @@ def _notes(notes: Sequence[str], rows: Sequence[dict[str, Any]]) -> tuple[list, 
     return told, folded
 
 
-def benchmarks(folder: Path) -> Iterator[str]:
-    """One section per recorded benchmark, in the order of the page's table."""
-    places = {name: place for place, name in enumerate(_BENCHMARKS)}
-    paths = folder.glob("*.json")
-    for path in sorted(paths, key=lambda p: (places.get(p.stem, len(places)), p.stem)):
+def benchmarks(folder: Path, topic: str) -> Iterator[str]:
+    """One section per recorded benchmark of a topic; the page lies one folder down."""
+    paths = [folder / f"{name}.json" for name in _BENCHMARKS[topic]]
+    for path in filter(Path.exists, paths):
         record = json.loads(path.read_text(encoding="utf-8"))
         reports = record["benchmarks"]
         told: list[str] = []
         folded: list[str] = []
         for report in reports:
-            yield f"### {_worded(report['name'])}"
+            yield f"## {_worded(report['name'])}"
             yield ""
             if report["notes"] != told:  # parts of one benchmark share them
                 told = report["notes"]
@@ -320,7 +321,7 @@ def benchmarks(folder: Path) -> Iterator[str]:
             yield from table(rows)
         picture = path.with_suffix(".svg")
         if picture.exists():
-            yield f"```{{figure}} _benchmarks/{picture.name}"
+            yield f"```{{figure}} ../_benchmarks/{picture.name}"
             yield f":alt: {path.stem}"
             yield ""
             yield _PICTURES.get(path.stem, path.stem)

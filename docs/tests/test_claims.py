@@ -325,9 +325,9 @@ def test_the_page_on_gains_quotes_both_lists():
     low, high = map(float, found.groups())
     assert (
         f"the ratio of non-linear to linear optimum is {gains.min():.1f} to "
-        f"{gains.max():.1f} in the recorded runs below and {low:.1f} to {high:.1f} in "
+        f"{gains.max():.1f} in the recorded runs above and {low:.1f} to {high:.1f} in "
         "Fig. 3b"
-    ) in plain("docs/records.md")
+    ) in plain("docs/records/optima.md")
 
 
 def test_the_page_on_networks_says_what_the_study_found():

@@ -196,7 +196,9 @@ def is_in_gallery(page: Path) -> bool:
     return (ROOT / "examples" / page).with_suffix(".py").exists()
 
 
-@pytest.mark.parametrize("kind", ["reproduction fig1", "benchmarks", "sweep", "study"])
+@pytest.mark.parametrize(
+    "kind", ["reproduction fig1", "benchmarks optima", "sweep", "study"]
+)
 def test_what_is_recorded_is_shown(kind, monkeypatch):
     """The marker on a page becomes the record, not the word that there is none."""
     monkeypatch.syspath_prepend(DOCS / "_ext")
@@ -214,6 +216,18 @@ def test_what_is_recorded_is_shown(kind, monkeypatch):
     recorded._fill(App, "page", page)
     assert "No recorded results" not in page[0]
     assert len(page[0]) > 500
+
+
+def test_every_record_of_a_benchmark_has_a_page(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import recorded  # pyright: ignore[reportMissingImports]
+
+    names = [name for topic in recorded._BENCHMARKS.values() for name in topic]
+    recorded_names = {path.stem for path in (DOCS / "_benchmarks").glob("*.json")}
+    assert len(names) == len(set(names))
+    assert recorded_names <= set(names)
+    pages = {path.stem for path in (DOCS / "records").glob("*.md")}
+    assert pages == set(recorded._BENCHMARKS)
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path, monkeypatch):
