@@ -90,7 +90,9 @@ def read_values(
         _warn_if_odd(cube)
     if gaps:
         return cube
-    _check_finite(np.asarray(np.isnan(cube).any((1, 2))), "NaN")
+    missing = np.isnan(cube)
+    if missing.any():
+        _check_finite(np.asarray(missing.any((1, 2))), "NaN")
     if fitting:
         _check_sizes(cube)
     return cube
@@ -98,8 +100,10 @@ def read_values(
 
 def _refuse_nested(X: object) -> None:
     """Refuse a table whose cells hold whole series."""
-    columns = getattr(X, "dtypes", ())
-    if not any(getattr(one, "kind", "") == "O" for one in np.atleast_1d(columns)):
+    columns = getattr(X, "dtypes", None)
+    if columns is None or all(
+        getattr(one, "kind", "") != "O" for one in np.atleast_1d(columns)
+    ):
         return
     cell: Any = cast("Any", X).iloc[0, 0] if len(cast("Any", X)) else 0.0
     nested = np.ndim(cell) > 0
