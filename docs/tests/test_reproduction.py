@@ -430,3 +430,12 @@ def test_the_page_begins_with_its_verdicts():
         f"readout v is held at its optimum, {counts[PART]} agree in part and "
         f"{counts[DIFFERS]} differ."
     ) in plain("docs/reproduction.md")
+
+
+def test_the_page_on_eta_says_how_far_the_readouts_are_apart():
+    mine = [one for one in numbers("choices")["readouts"] if one["kind"] == "ECG5000"]
+    key = "cosine of 6 and the machine"
+    cosines = np.mean([[row[key] for row in one["over"]] for one in mine], axis=0)
+    at = [row["eta"] for row in mine[0]["over"]].index(10)
+    claim = f"is {cosines[at]:.2f} at η = 10 and at most {cosines.max():.2f}"
+    assert claim in plain("docs/howto/eta-tau.md")
