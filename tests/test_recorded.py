@@ -1256,17 +1256,21 @@ def solved_sequence(network: Any, dt: float | None = None) -> dict[str, Any]:
     return {"loss at u": given.loss, "V at u": given.V, "loss": best.loss, "r2": best.r2}
 
 
+FEW: dict[str, Any] = {"max_iter": 10}
+
+
 def forecast(**given: Any) -> dict[str, Any]:
-    options = {"random_state": 1, "washout": 20, "see_input": False, "max_iter": 10}
-    model = ReservoirForecaster(12, **options, **given).fit(lorenz(300, rng=0))
+    options: dict[str, Any] = {"random_state": 1, "washout": 20, "see_input": False}
+    model = ReservoirForecaster(12, **options, **(given or FEW)).fit(lorenz(300, rng=0))
     assert model.chosen_.weights == ("drawn" if given else "solved")
     return {"forecast": model.forecast(4), "residual": model.residual_}
 
 
 def sequence(**given: Any) -> dict[str, Any]:
     x, _, z = lorenz(300, rng=1).T
-    options = {"random_state": 1, "washout": 20, "max_iter": 10, "see_input": False}
-    model = SequenceRegressor(12, **{**options, **given}).fit(x, z)
+    options: dict[str, Any] = {"random_state": 1, "washout": 20, "see_input": False}
+    options |= given or FEW
+    model = SequenceRegressor(12, **options).fit(x, z)
     assert model.chosen_.weights == ("drawn" if given else "solved")
     return {"predictions": model.predict(x)[-5:], "washout": model.washout_}
 
