@@ -291,6 +291,23 @@ def test_the_advice_of_a_sentence_helps(tmp_path):
         assert y.tolist() == LABELS
 
 
+def test_advice_repeats_what_is_left_out_already(tmp_path):
+    """Somebody who follows the advice literally does not lose the first column again."""
+    path = tmp_path / "table.csv"
+    header = ["label", "site", "age", *HEADER[1:]]
+    rows = [[a, f"s{k}", 40, *x] for k, (a, x) in enumerate(zip(LABELS, X, strict=True))]
+    path.write_text(table([header, *rows]))
+    with pytest.raises(DataError, match=r"drop=\['site', 'age'\]"):
+        read_series(path, drop="site")
+    found, _ = read_series(path, drop=["site", "age"])
+    np.testing.assert_array_equal(found, X)
+    path.write_text(
+        table([[a, "s", "x", *x] for (_, a), x in zip(enumerate(LABELS), X, strict=True)])
+    )
+    with pytest.raises(DataError, match=r"drop=\[1, 2\]"):
+        read_series(path, drop=1)
+
+
 def test_options_of_tables_are_refused_elsewhere(tmp_path):
     ways: list[dict[str, Any]] = [{"drop": 0}, {"decimal": ","}, {"encoding": "latin-1"}]
     for how in [*ways, {"series_column": 0}]:

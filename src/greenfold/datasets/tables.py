@@ -187,7 +187,7 @@ def _parse_series(
         places = [places[-1], *places[:-1]]
     left_out = {column, header.label, *header.row_names}
     kept = [i for i in range(width) if i not in left_out]
-    _refuse_other_columns(rows, names, kept, places, column is not None)
+    _refuse_other_columns(rows, names, kept, places, column is not None, known)
     kept, n_channels = _channels(names, kept)
     values = np.full((len(rows), n_channels, len(kept) // n_channels), np.nan)
     for case, row in enumerate(rows):
@@ -221,6 +221,7 @@ def _refuse_other_columns(
     kept: Sequence[int],
     places: Sequence[int],
     labelled: bool,
+    known: TableHints,
 ) -> None:
     """Raise if a column that is no label does not look like a step of the series."""
     if not kept:
@@ -231,12 +232,13 @@ def _refuse_other_columns(
     also = f"names steps by numbers, but also {listed(map(repr, others), 4)}"
     cure = f"{also}: leave out what is no value of the series with "
     wrong = bool(names and others) and steps > 2
-    refuse_data(wrong, cure, Argument("drop", others), ".")
+    refuse_data(wrong, cure, Argument("drop", [*known.drop, *others]), ".")
     numbers = [row[kept[0]] if kept[0] < len(row) else "" for row in rows]
     first = places[kept[0]] == 0 and labelled and not (names and steps)
     numbered = "numbers its lines in the first column: leave it out with "
     wrong = first and len(rows) >= _ALONE and _counts(numbers)
-    refuse_data(wrong, numbered, Argument("drop", 0), ".")
+    left_out = [*known.drop, 0] if known.drop else 0
+    refuse_data(wrong, numbered, Argument("drop", left_out), ".")
 
 
 def _channels(names: Sequence[str], kept: list[int]) -> tuple[list[int], int]:
@@ -280,7 +282,8 @@ def _values(
         column = columns[channel if each else channel * len(channels[0]) + step]
         hint = " (a first line with column names must name all columns)" if is_first else ""
         leave = "correct the value, write `?` if it is missing, or leave out its column"
-        return f"{leave} with ", Argument("drop", column), hint
+        left_out = [*known.drop, column] if known.drop else column
+        return f"{leave} with ", Argument("drop", left_out), hint
 
     if known.decimal == ",":
         channels = [[field.replace(",", ".") for field in fields] for fields in channels]
