@@ -132,7 +132,7 @@ def solved(n_connections: int, place: str) -> dict[str, Any]:
             "rounds": best.n_iter,
         }
         if place == "host":
-            found["problems"][name]["products"] = int(system.maps.n_products)  # type: ignore[attr-defined]
+            found["problems"][name]["products"] = system.maps.n_products
     # The file holds eight bytes for each weight, and four for its place.
     found["mib"] = (peak_bytes() - before - 12 * network.weights.nnz) / MIB
     return found

@@ -117,6 +117,11 @@ class LinearSystem(Sized):
     def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
 
+    @property
+    def n_products(self) -> int | None:
+        """Number of vectors multiplied by a sparse W so far; None if W is not used."""
+        return None
+
     def reduced(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Return vᵀ G_n u (n_steps, r, k) for v (n_outputs, r) and u (n_inputs, k)."""
         made = np.empty((self.n_steps, v.shape[1], u.shape[1]))

@@ -303,6 +303,11 @@ class _RestrictedMaps(_Part, LinearSystem):
         """Return vᵀ G_n u of driven inputs and read outputs."""
         return self.system.reduced(self.whole_readout(v), self.whole_input(u))
 
+    @property
+    def n_products(self) -> int | None:
+        """Number of products of the whole system."""
+        return self.system.n_products
+
     def beside(self, series: Array) -> LinearSystem:
         """Return the same part of the system, computed beside the series."""
         return _RestrictedMaps(self.system.beside(series), self.inputs, self.outputs)

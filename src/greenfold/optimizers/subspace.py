@@ -261,7 +261,8 @@ class SpaceSearch:
             raise KeyboardInterrupt
         assert self.best is not None
         n, r = space.inputs.shape
-        sizes = f"{n:,} neurons, {r} directions"
+        sizes, products = f"{n:,} neurons, {r} directions", space.whole.n_products
+        sizes += "" if products is None else f", {products:,} products"
         bar.advance(0, f"{sizes}: κ {self.best.value:.6g}, gap {self.gap:.2g}")
 
 

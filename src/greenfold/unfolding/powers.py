@@ -393,13 +393,17 @@ class PowerOrder(LinearOrder):
 
     All maps cost products of sparse matrices and a few columns; what they hold in memory is
     the columns and the result. Vectors are arrays of the library and on the device of the
-    matrix M; weights d of the steps are always NumPy arrays. ``n_products`` counts the
-    columns that were multiplied by M.
+    matrix M; weights d of the steps are always NumPy arrays.
     """
 
     def __init__(self, plan: StepPlan[Panel], n_steps: int, flow: Flow) -> None:
         super().__init__(plan, n_steps)
-        self.flow, self.n_products = flow, 0
+        self.flow, self._n_products = flow, 0
+
+    @property
+    def n_products(self) -> int:
+        """Number of columns that were multiplied by M."""
+        return self._n_products
 
     def on(self, reference: Array) -> PowerOrder:
         """Return the same object with its matrices on the device of ``reference``."""
@@ -451,7 +455,7 @@ class PowerOrder(LinearOrder):
             carried = None
             if index + 1 < len(self._stretches):
                 carried = zeros((int(shape[0]) * int(shape[1]),), x)
-            self.n_products += (len(part.carry) - 1) * int(shape[1])
+            self._n_products += (len(part.carry) - 1) * int(shape[1])
             for js, block in _power_blocks(M, x, len(part.carry)):
                 yield index, js, block
                 if carried is not None:
@@ -478,7 +482,7 @@ class PowerOrder(LinearOrder):
                     if farther is not None and part.carry[j]:
                         ahead = ahead + float(part.carry[j]) * farther
                     y = ahead if y is None else M @ y + ahead
-            self.n_products += (len(part.carry) - 1) * int(x.shape[-1])
+            self._n_products += (len(part.carry) - 1) * int(x.shape[-1])
         return y
 
     def responses(self, u: Array) -> Any:
@@ -630,6 +634,11 @@ class Placed(LinearSystem):
         self._host, self._order = order, order.on(reference)
         self._reference, self.n_steps = reference, order.n_steps
         self.n_inputs = self.n_outputs = order.n_inputs
+
+    @property
+    def n_products(self) -> int:
+        """Number of columns that were multiplied by M on the device."""
+        return self._order.n_products
 
     def _there(self, columns: np.ndarray) -> Any:
         reference = self._reference
