@@ -17,7 +17,7 @@ from greenfold.estimators.sequences import valid_steps
 
 series = lorenz(2200, rng=4)
 train, rest = series[:1500], series[1500:]
-setting = {"spectral_radius": 0.4, "bias_scale": 1.0, "random_state": 0}
+setting = {"spectral_radius": 0.4, "bias_scale": 1.0, "see_input": False, "random_state": 0}
 models = {
     "random": ReservoirForecaster(50, input_weights="random", **setting).fit(train),
     "solved": ReservoirForecaster(50, **setting).fit(train),
