@@ -41,6 +41,7 @@ _BENCHMARKS = {
         "masks",
         "shared-input",
         "recordings",
+        "devices",
         "nest-recording",
     ),
     "sequences": (

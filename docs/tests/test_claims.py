@@ -254,6 +254,22 @@ def test_the_page_says_what_was_proven(claim):
     assert claim in plain("docs/benchmarks.md")
 
 
+def recorded_devices() -> list[str]:
+    """Sentences of the page about recordings."""
+    named, close = (value("devices", start) for start in ("largest cause", "expected"))
+    inside = row("devices", "κ of a weak drive")
+    return [
+        f"the largest cause is named for {named:.0f}",
+        f"{inside['value']:.0f} of the intervals with ends ({inside['unit']}) hold κ of a",
+        f"{close:.0f} % of the expected accuracies are within two points",
+    ]
+
+
+@pytest.mark.parametrize("claim", recorded_devices())
+def test_the_page_of_recordings_says_what_was_recorded(claim):
+    assert claim in plain("docs/howto/recording.md")
+
+
 README = [*reproduced()[:3], *measured(), *forecasts(), *ranks()]
 
 

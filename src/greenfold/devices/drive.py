@@ -185,16 +185,18 @@ def next_recording(
     bias = _BIAS * odd * factors**4 + _EVEN_BIAS * even * factors**2
     best = int((bias + unknowns / (_LONGER * n_samples) * lost).argmin())
     factor = float(factors[best])
-    # A clean recording needs no other drive, a noisy and nearly linear one no weaker one.
+    # A good recording needs no other drive, a noisy and nearly linear one no weaker one.
     noisy = largest == "noise" and shares.noise > _NOISY * shares.nonlinearity
-    keep = largest is None or (noisy and factor < 1)
+    here = int(np.abs(factors - 1).argmin())
+    good = largest is None and bias[here] + unknowns / n_samples * lost[here] < _ERROR
+    keep = good or (noisy and factor < 1)
     if keep or max(factor, 1 / factor) < _NOTABLE:
-        factor, best = 1.0, int(np.abs(factors - 1).argmin())
+        factor, best = 1.0, here
     wanted = unknowns * (lost[best] / max(shares.linear, 0.05)) / _ERROR
     # A slow change is told from the response over a longer time.
     least = _LONGER / 2 * n_samples if largest == "drift" else n_samples
     length = int(np.ceil(np.clip(wanted, least, _LONGER * n_samples)))
-    length = n_samples if largest is None else max(length, 4 * unknowns + lags)
+    length = n_samples if good else max(length, 4 * unknowns + lags)
     reference = min(_LAGS_LONG * n_lags, int(_LARGEST_SHARE * length / _SEGMENTS))
     reference = reference if reference > 2 * n_lags else 0
     return NextRecording(
@@ -210,8 +212,12 @@ def next_recording(
 def _advice(shares: VarianceShares, factor: float, length: int, longer: bool) -> str:
     """Return what to do about the largest cause."""
     largest = shares.largest
+    changed = f"drive {factor:.2g} times as strongly" if factor != 1 else ""
     if largest is None:
-        return "The device is nearly linear and the recording is clean; keep this drive."
+        clean = "The device is nearly linear and the recording is clean"
+        more = [changed, f"record {length} samples" if longer else ""]
+        better = " and ".join(one for one in more if one)
+        return f"{clean}; {f'for more, {better}' if better else 'keep this drive'}."
     told = f"The largest cause is {largest} ({shares.causes[largest]:.0%} of the variance)"
     strength = f"drive {factor:.2g} times as strongly"
     length_too = f"record {length} samples" if longer else ""
