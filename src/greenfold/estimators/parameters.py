@@ -80,9 +80,11 @@ def _is_number(value: object, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def one_of(*options: str) -> Rule:
+def one_of(first: str, *others: str) -> Rule:
     """Return the rule for one of several words."""
-    wanted = f"a str among {{{', '.join(map(repr, options))}}}"
+    options = (first, *others)
+    several = f"a str among {{{', '.join(map(repr, options))}}}"
+    wanted = several if others else repr(first)
     return Rule(wanted, lambda x: isinstance(x, str) and x in options)
 
 
