@@ -146,8 +146,9 @@ def test_every_map_of_larger_networks(index):
 def solve(kind, n, rng):
     """Compare the optimum, its bound and its kernel with the search on dense matrices.
 
-    κ is flat at its maximum, so a kernel is known to about the root of its error. Where a
-    gap is left, both searches lower the same convex bound to a relative 1e-7 or better.
+    κ is flat at its maximum, so a kernel is known to about the root of the tolerated gap of
+    1e-9. Where a gap is left, both searches lower the same convex bound to a relative 1e-7
+    or better.
     """
     n_steps, dt = int(rng.integers(4, 11)), float(rng.uniform(0.2, 0.6))
     one, other = both(network(kind, n, rng), n_steps, dt, allow_unstable=True)
@@ -164,7 +165,7 @@ def solve(kind, n, rng):
         each.kernels(best.u, best.v).linear.ravel()
         for each, best in zip((other, one), (ours, theirs), strict=True)
     )
-    close(a * np.sign(a @ b), b, 1e-6)
+    close(a * np.sign(a @ b), b, 3e-5)
 
 
 @pytest.mark.parametrize("index", [0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 13, 17])
