@@ -352,3 +352,14 @@ def test_masks_of_many_inputs_use_a_factor(n_channels, monkeypatch):
     monkeypatch.setattr("greenfold.devices.masks.levels._PAIRED", 0)
     ends = [climb(UnitQuadratic(b, one, 10.0), start, levels) for one in (Q, factored)]
     np.testing.assert_array_equal(ends[0], ends[1])
+
+
+def test_a_chain_of_equal_cells_is_proven_to_the_tolerance_and_no_further():
+    """Every round adds few of a thousand equal directions: more digits take hundreds."""
+    chain = Reservoir(sparse.csr_array(0.4 * np.eye(1000, k=1)))
+    system = unfold(chain, n_steps=5, dt=0.5)
+    best = solved(system, GaussianStimuli.random(5, rng=0))
+    assert best.status == "certified"
+    assert best.gap <= 1e-4
+    # 1e-9, at which others end, is not reached within 60 rounds.
+    assert best.gap > 1e-9

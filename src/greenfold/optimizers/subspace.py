@@ -40,6 +40,9 @@ _JOINED, _BLOCK, _ROUNDS = 8, 4, 60
 #: Gap to aim at if the tolerance is at most the last value: for systems of at most so many
 #: inputs, where the last digits cost little, and for larger ones.
 _FINE, _MANY, _CLOSED, _CLOSE = 1e-9, 10_000, 1e-6, 1e-4
+#: Least share of the gap that a round leaves at which more digits cost too many rounds, as
+#: in a chain of cells that are all alike.
+_SLOW = 0.5
 #: Error of the largest singular value, as a share of the gap that is left or aimed at.
 _SHARE = 0.3
 #: Gap of the small problem, as a share of that of the whole.
@@ -169,14 +172,17 @@ class SpaceSearch:
         found = prove(kernels, np.ones(len(parts)), self._start, rise=0.0)
         if self.best is not None:
             self.space.extend(self.best.u, self.best.readouts)
+        gap = np.inf
         for _ in range(_ROUNDS):
             relaxation = self._extend(found[0], found[1], bar)
             kernels, T, start = _point(relaxation, self.space)
             found = prove(kernels, T, start, rise=self._tol)
             left = self.whole.lowest - relaxation.lowest
-            gap = self.gap
+            gap, before = self.gap, gap
             if gap <= self._tol or left <= _SETTLED * gap * abs(self.whole.lowest):
                 return gap <= self._tol
+            if gap <= self._asked and gap > _SLOW * before:
+                return True
         return False
 
     def _branch(self, bar: Bar, max_nodes: int | None) -> None:
