@@ -147,20 +147,21 @@ def solve(kind, n, rng):
     """Compare the optimum, its bound and its kernel with the search on dense matrices.
 
     κ is flat at its maximum, so a kernel is known to about the root of the tolerated gap of
-    1e-9. Where a gap is left, both searches lower the same convex bound to a relative 1e-7
-    or better.
+    1e-9. Where a gap is left, the small space stops growing when more directions would
+    lower the bound by less than a fiftieth of the gap.
     """
     n_steps, dt = int(rng.integers(4, 11)), float(rng.uniform(0.2, 0.6))
     one, other = both(network(kind, n, rng), n_steps, dt, allow_unstable=True)
     stimuli = GaussianStimuli.random(n_steps, strength=1.0, rng=rng)
     method = Convex(gap=1e-9, max_nodes=0)
     theirs = optimize(one, stimuli, method=method)
-    ours = optimize(other, stimuli, method=method)
+    ours: Any = optimize(other, stimuli, method=method)
     assert ours.status == theirs.status or theirs.status == "unresolved"
     closed = theirs.status == "certified"
     assert ours.soft_margin == pytest.approx(theirs.soft_margin, rel=1e-9)
     bounds = ours.upper_bound, theirs.upper_bound
-    assert bounds[0] == pytest.approx(bounds[1], rel=1e-9 if closed else 1e-6)
+    left = 1e-9 if closed else 1e-7 + 0.02 * ours.gap
+    assert bounds[0] == pytest.approx(bounds[1], rel=left)
     a, b = (
         each.kernels(best.u, best.v).linear.ravel()
         for each, best in zip((other, one), (ours, theirs), strict=True)
