@@ -106,8 +106,9 @@ class Equal(Method):
     size: float = 1.0
 
     def solve(self, run):
-        u = np.full((run.system.n_inputs, run.stimuli.n_channels), self.size)
-        return run.finish([run.solve_readout(u / np.linalg.norm(u))], "equal")
+        u = np.ones((run.system.n_inputs, run.stimuli.n_channels))
+        u *= self.size / np.linalg.norm(u)
+        return run.finish([run.solve_readout(u)] if self.size else [], "equal")
 
 
 def test_a_method_of_your_own():
@@ -116,6 +117,9 @@ def test_a_method_of_your_own():
     assert found.method == "equal"
     expected = optimize(unfolding, stimuli, ETA, u=np.ones(6))
     assert found.soft_margin == pytest.approx(expected.soft_margin, rel=1e-12)
+    for size, got in ((3.0, "a norm of 3"), (0.0, "none")):
+        with pytest.raises(ValueError, match=f"`candidates` must hold .*; got {got}"):
+            optimize(unfolding, stimuli, ETA, Equal(size), rng=0)
 
 
 @pytest.mark.parametrize("method", [Convex, Exact, Alternating, RandomDraws])

@@ -31,6 +31,9 @@ from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
 from .nonlinear import NonlinearProblem
 from .result import Projections, RegressionProjections, proven
 
+#: Rounding of a norm of 1.
+_UNIT = 1e-6
+
 #: Number of random input projections, if a method does not say otherwise.
 N_DRAWN = 10
 #: Number of random input projections that a printed result is compared with, and the
@@ -151,7 +154,12 @@ class Run:
         device can hold, unless ``keep_u`` is set. ``starts`` holds κ at the end of each
         start, if that is not κ of the candidates.
         """
+        wanted = "hold the projections that were found"
+        check.must(candidates, "candidates", wanted, "none")
         best = max(candidates, key=lambda candidate: candidate.margin.value)
+        size = max(float(np.linalg.norm(one)) for one in (best.u, best.v))
+        wanted = "hold u and v of norm 1 at most"
+        check.must(size <= 1 + _UNIT, "candidates", wanted, f"a norm of {size:.6g}")
         interrupted = any(candidate.status == "interrupted" for candidate in candidates)
         device = self.device
         if device.bits is not None:
