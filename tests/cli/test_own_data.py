@@ -501,7 +501,8 @@ def test_a_column_of_numbers_taken_as_labels_is_named():
     X, y = labelled()
     np.savetxt("round.csv", np.column_stack([np.sign(X), y]), delimiter=",", fmt="%d")
     told = invoke("fit", "round.csv", *SMALL)
-    assert "2 of 18 training series in X do not change" in told.stderr
+    # Several fits warn of the same series.
+    assert told.stderr.count("2 of 18 training series in X do not change") == 1
     assert "Took the first column of round.csv as labels, 2 classes: -1 (" in told.stdout
     assert "--label-column" in told.stdout
     told = invoke("fit", "round.csv", *SMALL, "--label-column", "last")

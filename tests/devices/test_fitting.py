@@ -291,10 +291,13 @@ def test_poor_recordings_promise_nothing_that_they_do_not_carry():
     kept = [row for row in rows if row["refused"] is None]
     assert all(row["refused"] for row in rows if row["linearity"] == 0)
     assert len(kept) >= 6
-    assert all(row["low"] <= row["expected"] <= row["high"] <= row["bound"] for row in kept)
+    # The true bound may lie above that of the fitted response, so nothing is cut there.
+    assert all(row["low"] <= row["expected"] <= row["high"] for row in kept)
     assert all(row["gain"] is None or row["low"] > row["random"] for row in kept)
-    # 95 % intervals: more than two misses of eleven have a probability of 1.5 %.
-    assert sum(not row["low"] <= row["delivered"] <= row["high"] for row in kept) <= 2
+    # 95 % intervals: more than two misses of six have a probability of 0.2 %.
+    ended = [row for row in kept if np.isfinite([row["low"], row["high"]]).all()]
+    assert len(ended) >= 6
+    assert sum(not row["low"] <= row["delivered"] <= row["high"] for row in ended) <= 2
 
 
 def test_default_lags_follow_the_recording(rng):

@@ -221,8 +221,11 @@ def test_a_backtest_prints_who_wins(table):
     exact = replace(table, forecasts=better).summary
     assert "The forecaster is about as good as drawn weights" in exact
     better["forecaster"] = better["drawn weights"] + 1e-7
+    assert "did not use solved weights" not in replace(table, forecasts=better).summary
     better["drawn weights"] = better["forecaster"]
-    assert "is about as good as" in replace(table, forecasts=better).summary
+    same = replace(table, forecasts=better).summary
+    assert "is about as good as" in same
+    assert "The forecaster did not use solved weights" in same
 
 
 def test_a_backtest_beside_drawn_weights_and_with_known_inputs():

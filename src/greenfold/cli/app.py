@@ -6,6 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -46,7 +47,7 @@ def _guarded(work: Callable[..., object], extra: dict[str, Any]) -> int:
     """Run ``work`` and return its exit code; report an exception in one sentence."""
     try:
         with warnings.catch_warnings(), few_threads():
-            warnings.showwarning = _say_warning
+            warnings.showwarning = partial(_say_warning, set())
             code = work(args=list(invocation.arguments), **extra)
             sys.stdout.flush()
     except BrokenPipeError as error:
@@ -121,8 +122,12 @@ def _say(text: str) -> None:
     print(f"greenfold: {printable(text)}", file=sys.stderr)
 
 
-def _say_warning(message: object, *_: object, **__: object) -> None:
-    _say(f"warning: {' '.join(str(message).split())}")
+def _say_warning(said: set[str], message: object, *_: object, **__: object) -> None:
+    """Print a warning, unless it has been ``said``: every fit of a command repeats it."""
+    text = " ".join(str(message).split())
+    if text not in said:
+        said.add(text)
+        _say(f"warning: {text}")
 
 
 app = typer.Typer(

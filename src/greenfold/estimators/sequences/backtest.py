@@ -118,7 +118,15 @@ class Backtest:
 
     @property
     def summary(self) -> str:
-        """A sentence that says whose median error is the smallest."""
+        """Sentences that say whose median error is the smallest, and if solving paid."""
+        drawn = self.errors.get(DRAWN)
+        if drawn is None or not np.array_equal(self.errors[OWN], drawn, equal_nan=True):
+            return self._compared
+        why = "The forecaster did not use solved weights, which were no better on unseen"
+        return f"{self._compared} {why} samples."
+
+    @property
+    def _compared(self) -> str:
         own, others = self.medians[OWN], dict(self.medians)
         del others[OWN]
         name, least = min(others.items(), key=lambda one: one[1])
@@ -174,7 +182,8 @@ class Backtest:
         n, first = len(self.origins), int(self.origins[0])
         told = [
             self.summary,
-            f"Errors: root mean squares in deviations, of {n} forecasts of {self.horizon} "
+            f"Errors: root mean squares in deviations, of {n} "
+            f"forecast{'s' * (n != 1)} of {self.horizon} "
             f"steps. All were fitted to the first {first} samples.",
             "All steps: median over the forecasts; worst: the largest; valid steps: until "
             f"an error of {VALID:g}.",
