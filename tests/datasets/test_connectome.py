@@ -281,6 +281,7 @@ def test_the_strongest_cells_have_names(tmp_path):
     cells = read_connectome(path)
     assert cells.strongest([0.1, -0.7, 0.3], 2) == [("B", -0.7), ("C", 0.3)]
     assert cells.strongest(np.array([[3.0, 4.0], [0, 1], [0, 0]]), 1) == [("A", 5.0)]
+    assert cells.strongest([[0.1], [-0.7], [0.3]], 1) == [("B", -0.7)]
     assert len(cells.strongest(np.ones(3))) == 3
     with pytest.raises(ValueError, match="`weights` must have one row for each of the 3"):
         cells.strongest(np.ones(4))

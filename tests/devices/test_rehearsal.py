@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from greenfold import GaussianStimuli, MeasuredResponse, SampleStimuli, optimize
+from greenfold import Device, GaussianStimuli, MeasuredResponse, SampleStimuli, optimize
 from greenfold.analysis import margin_interval, study_mask
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.math.ridge import PENALTIES, predicted_without
@@ -60,13 +62,19 @@ def test_predictions_without_each_case_are_those_of_fits_without_it(rng):
     np.testing.assert_allclose(found, min(errors, key=lambda one: one[0])[1], atol=1e-9)
 
 
-@pytest.mark.parametrize(("bend", "noise"), [(0.0, 0.15), (0.3, 0.05)])
-def test_the_expected_accuracy_is_that_of_the_device(bend, noise):
+@pytest.mark.parametrize(
+    ("bend", "recorded", "noise"), [(0.0, 0.15, 0.15), (0.3, 0.05, 0.05), (0.0, 0.01, 0.15)]
+)
+def test_the_expected_accuracy_is_that_of_the_device(bend, recorded, noise):
+    """Also where reading is noisier later than it was for the recording."""
     device = Bent(bend, noise)
-    response = fitted(device)
+    response = fitted(Bent(bend, recorded))
+    added = np.sqrt(noise**2 - recorded**2)
+    reader = Device(readout_noise=added) if added else Device()
     X, y = synthetic_heartbeats(3000, n_steps=STEPS, rng=1)
     stimuli = SampleStimuli(X, y)
-    study = study_mask(response, stimuli, n_replicates=10, n_draws=10, rng=0)
+    how: dict[str, Any] = {"n_replicates": 10, "n_draws": 10, "rng": 0}
+    study = study_mask(response, stimuli, device=reader, **how)
     told = study.accuracy
     assert told is not None
     rng = np.random.default_rng(3)

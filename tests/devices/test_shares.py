@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations_with_replacement
 from math import factorial
 
@@ -151,6 +152,22 @@ def test_advice_follows_the_largest_cause(given, factor, text):
     assert re.search(text, planned.advice)
     assert planned.n_samples >= 2000
     assert planned.n_lags == (12 if "memory" in given else 6)
+
+
+def test_a_poor_response_without_a_sure_cause_is_not_called_clean():
+    unsure = replace(shares(odd=0.6), error=10.0)
+    planned = next_recording(unsure, 4000, 6, np.ones(1))
+    assert planned.factor == 1
+    assert "Only 40% of the outputs is a linear response" in planned.advice
+    assert "every input of the device" in planned.advice
+
+
+def test_noise_below_what_the_recording_can_show_limits_a_weaker_drive():
+    found = [
+        next_recording(replace(shares(odd=0.011), error=error), 6000, 16, np.ones(2)).factor
+        for error in (0.0, 0.004, 0.02)
+    ]
+    assert found[0] < 0.15 < 0.2 < found[1] < found[2] <= 1
 
 
 def test_the_next_drive_has_its_size_levels_and_segments():

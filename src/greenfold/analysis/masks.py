@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
@@ -286,8 +287,8 @@ class MaskAccuracy(Shown):
     """Accuracies to expect of ridge readouts that are trained on the states of the device.
 
     They come from the recording alone. Series pass through the estimated response, with
-    the curvature, the drift and the noise of the recording, and each series is classified
-    by a readout that was trained on all others.
+    the curvature, the drift and the noise of the recording and the readout noise of the
+    `Device`, and each series is classified by a readout that was trained on all others.
 
     Attributes
     ----------
@@ -342,6 +343,7 @@ class _Rehearsal:
         u: np.ndarray,
         read: np.ndarray,
         most: float,
+        noise: ArrayLike,
         rng: np.random.Generator,
     ) -> None:
         fitted = system.fitted
@@ -366,6 +368,9 @@ class _Rehearsal:
         self.noise = draws @ (vectors * np.sqrt(np.maximum(sizes, 0.0))).T
         n_moments = max(len(self.surrogate.gains), 1)
         self.moments = rng.integers(n_moments, size=(_ROUNDS, len(made)))
+        # What is read is noisy beyond the recording.
+        added = rng.standard_normal((_ROUNDS, len(made), len(read)))
+        self.noise[..., read] += np.asarray(noise) * added
 
     def _path(self, G: np.ndarray, u: np.ndarray, amplitude: float) -> np.ndarray:
         """Return the linear predictions at the readout and at the steps before it."""
@@ -597,7 +602,9 @@ def study_mask(
     if labelled is not None and system.fitted is not None:
         limited = device.drive_range is not None
         most = device.encode(best.u, labelled[0]).gain if limited else np.inf
-        played = _Rehearsal(system, *labelled, best.u, part.outputs, most, generator)
+        noise = 0.0 if device.readout_noise is None else device.readout_noise
+        given = system, *labelled, best.u, part.outputs, most, noise, generator
+        played = _Rehearsal(*given)
         u, again = part.own_input(best.u, stimuli.n_channels), list[np.ndarray]()
         for one in played.estimates:
             response = MeasuredResponse(system.fitted.estimated(one))

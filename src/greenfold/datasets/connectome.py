@@ -90,7 +90,7 @@ class Connectome(Shown):
         """Return the names of the k cells with the largest weights, and these weights.
 
         ``weights`` is an input projection u or a readout v, (n_cells,), or (n_cells,
-        n_channels), of which the norm over the channels counts.
+        n_channels), of which the norm over several channels counts.
 
         Examples
         --------
@@ -103,7 +103,8 @@ class Connectome(Shown):
         values = host_array(weights, "weights", ndim=(1, 2))
         wanted = f"have one row for each of the {len(self.names)} cells"
         must(len(values) == len(self.names), "weights", wanted, f"shape {values.shape}")
-        each = values if values.ndim == 1 else np.linalg.norm(values, axis=1)
+        several = values.ndim == 2 and values.shape[1] > 1
+        each = np.linalg.norm(values, axis=1) if several else values.reshape(len(values))
         order = np.argsort(-np.abs(each), kind="stable")[: count(k, "k")]
         return [(str(self.names[i]), float(each[i])) for i in order]
 

@@ -31,6 +31,9 @@ _FACTORS, _NOTABLE = (0.1, 4.0), 1.15
 _ERROR, _BIAS, _EVEN_BIAS = 0.001, 0.4, 0.25
 #: Ratio of noise and non-linearity from which on the drive does not become weaker.
 _NOISY = 5.0
+#: Share of the linear response below which a recording without a sure cause is not called
+#: clean.
+_UNKNOWN = 0.9
 #: How much longer a recording may become in one step.
 _LONGER = 4.0
 #: Number of reference segments, their length in lags, and their largest share of the drive.
@@ -179,8 +182,9 @@ def next_recording(
     noise, even, odd = (max(x, 0.0) for x in (shares.noise, shares.even, shares.odd))
     lags = 2 * n_lags if largest == "memory" else n_lags
     unknowns = lags * len(drive_size)
+    # Noise and non-linearity that this recording cannot show may still be there.
+    noise = max(noise, shares.error / 2)
     lost = noise / factors**2 + even * factors**2 + odd * factors**4
-    # Non-linearity that this recording cannot show may still be there.
     odd = max(odd, shares.error / 10)
     bias = _BIAS * odd * factors**4 + _EVEN_BIAS * even * factors**2
     best = int((bias + unknowns / (_LONGER * n_samples) * lost).argmin())
@@ -189,7 +193,8 @@ def next_recording(
     noisy = largest == "noise" and shares.noise > _NOISY * shares.nonlinearity
     here = int(np.abs(factors - 1).argmin())
     good = largest is None and bias[here] + unknowns / n_samples * lost[here] < _ERROR
-    keep = good or (noisy and factor < 1)
+    unknown = largest is None and shares.linear < _UNKNOWN
+    keep = good or unknown or (noisy and factor < 1)
     if keep or max(factor, 1 / factor) < _NOTABLE:
         factor, best = 1.0, here
     wanted = unknowns * (lost[best] / max(shares.linear, 0.05)) / _ERROR
@@ -213,6 +218,12 @@ def _advice(shares: VarianceShares, factor: float, length: int, longer: bool) ->
     """Return what to do about the largest cause."""
     largest = shares.largest
     changed = f"drive {factor:.2g} times as strongly" if factor != 1 else ""
+    if largest is None and shares.linear < _UNKNOWN:
+        return (
+            f"Only {shares.linear:.0%} of the outputs is a linear response, and this "
+            "recording does not tell why: check that it holds every input of the device"
+            f"{f', and record {length} samples' if longer else ''}."
+        )
     if largest is None:
         clean = "The device is nearly linear and the recording is clean"
         more = [changed, f"record {length} samples" if longer else ""]
