@@ -69,7 +69,12 @@ _GLANCE = 0.5
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
 #: Loggers that print tracebacks of a lost connection.
-_LOUD = ("distributed.client", "tornado.application")
+_LOUD = (
+    "distributed.batched",
+    "distributed.client",
+    "distributed.core",
+    "tornado.application",
+)
 
 
 Values: TypeAlias = Mapping[str, Any]
