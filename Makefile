@@ -64,7 +64,7 @@ demo: $(DEMO)  ## fit and compare on synthetic heartbeats, write a report page
 test: $(STAMP)  ## run the test suite, two minutes on two cores
 	$(TESTENV) $(BIN)/python -m pytest -n auto
 
-test-contract: $(HEAVY)  ## suites of scikit-learn and aeon, kills, clusters, browsers
+test-contract: $(HEAVY)  ## suites of scikit-learn and aeon, kills, clusters, browsers, long cases
 	$(TESTENV) $(BIN)/python -m pytest -m "contract and not slow" -n auto
 
 # CI gives REMAINING=--remaining: then without what passed in the run before.

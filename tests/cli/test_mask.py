@@ -114,6 +114,7 @@ def test_a_mask_delivers_on_the_device_what_was_promised(tmp_path, loop, short_b
     )
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("arguments", "allowed"),
     [
@@ -161,6 +162,7 @@ def test_noise_eta_and_lags_reach_the_solution(loop, short_beats):
     )
 
 
+@pytest.mark.contract
 def test_the_same_twice_and_from_npz(tmp_path, drive, loop, short_beats):
     table = np.loadtxt(loop, delimiter=",", skiprows=1)
     np.savez(tmp_path / "loop.npz", drive=table[:, :N], states=table[:, N:])
@@ -265,6 +267,7 @@ def test_several_classes_get_one_mask_and_a_readout_each(tmp_path, loop):
     assert "has one class (0)" in result.stderr
 
 
+@pytest.mark.contract
 def test_the_range_of_the_drive_gives_an_offset_for_each_input(tmp_path, loop, short_beats):
     out = tmp_path / "mask.csv"
     given = ["mask", loop, short_beats, "--range", "0,2", "--out", out, *QUICK]
@@ -283,6 +286,7 @@ def test_the_range_of_the_drive_gives_an_offset_for_each_input(tmp_path, loop, s
     assert "--range must be two rising numbers" in result.stderr
 
 
+@pytest.mark.contract
 def test_one_input_is_told_of_virtual_nodes_and_no_gain_is_promised(
     tmp_path, loop, short_beats
 ):

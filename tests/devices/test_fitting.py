@@ -86,6 +86,7 @@ def test_several_recordings_are_one_longer_one(rng):
     np.testing.assert_allclose(found.G, expected, atol=1e-10)
 
 
+@pytest.mark.contract
 def test_errors_allow_for_noise_with_memory(rng):
     """Errors of a filter under autocorrelated noise, against those of many recordings."""
     errors, told = [], []

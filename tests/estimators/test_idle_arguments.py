@@ -203,6 +203,7 @@ def followed(made: Any, x: np.ndarray) -> np.ndarray:
     return made.fit(x).forecast(20)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("kind", "name"), ACCEPTED)
 def test_a_parameter_that_is_accepted_has_an_effect(kind, name):
     settings = ACCEPTED[kind, name]

@@ -277,6 +277,7 @@ def test_inputs_and_outputs_of_a_device():
     assert not ours.v[:10].any()
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     "device",
     [
@@ -354,6 +355,7 @@ def test_masks_of_many_inputs_use_a_factor(n_channels, monkeypatch):
     np.testing.assert_array_equal(ends[0], ends[1])
 
 
+@pytest.mark.contract
 def test_a_chain_of_equal_cells_is_proven_to_the_tolerance_and_no_further():
     """Every round adds few of a thousand equal directions: more digits take hundreds."""
     chain = Reservoir(sparse.csr_array(0.4 * np.eye(1000, k=1)))
