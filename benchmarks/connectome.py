@@ -33,7 +33,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.datasets import ecg5000_paper
-from greenfold.unfolding.products import Product
+from greenfold.unfolding.sparse import Product
 
 from ._measure import (
     MIB,

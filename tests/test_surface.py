@@ -37,6 +37,7 @@ DOCUMENTED = {
     "greenfold.math.sphere",
     "greenfold.networks.reservoir",
     "greenfold.networks.resting_state",
+    "greenfold.networks.spectra",
     "greenfold.networks.weights",
 }
 #: Those that need an optional package, which not every environment has.

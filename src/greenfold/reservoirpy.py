@@ -22,8 +22,7 @@ from ._base.arrays import AnyArray, Array
 from ._base.printing import Shown
 from ._base.threads import with_few_threads
 from .devices.device import Device
-from .dynamics.driven import DrivenNetwork
-from .dynamics.dynamics import Dynamics
+from .dynamics.dynamics import DrivenNetwork, Dynamics
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
 from .optimizers.method import Method

@@ -15,7 +15,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.analysis import margin_parts, with_equal_covariances
-from greenfold.optimizers.input_polynomial import InputPolynomial
+from greenfold.optimizers.alternating import InputPolynomial
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import unit

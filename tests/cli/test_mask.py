@@ -381,9 +381,9 @@ def test_memory_refuses_in_one_sentence(arguments, part):
 
 def test_ctrl_c_leaves_no_mask(tmp_path, loop, short_beats, monkeypatch):
     """Stopped where the third replicate is solved: one word, the usual status, no file."""
-    from greenfold.analysis import masks
+    from greenfold.analysis import intervals
 
-    solved, calls = masks._solved_again, []
+    solved, calls = intervals.solved_again, []
 
     def pressed(*arguments):
         calls.append(None)
@@ -391,7 +391,7 @@ def test_ctrl_c_leaves_no_mask(tmp_path, loop, short_beats, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return solved(*arguments)
 
-    monkeypatch.setattr(masks, "_solved_again", pressed)
+    monkeypatch.setattr(intervals, "solved_again", pressed)
     out = tmp_path / "mask.csv"
     done = invoke("mask", loop, short_beats, "--mask", "sign", "--out", out, code=130)
     assert len(calls) == 3

@@ -13,8 +13,8 @@ from greenfold._base.arrays import namespace, to_host
 from greenfold.dynamics.dynamics import plan_substeps
 from greenfold.dynamics.steppers import NonlinearPart, TrueStep, leaky_step, sparse_step
 from greenfold.networks.gains import Gain
-from greenfold.unfolding.products import Product
 from greenfold.unfolding.propagators import StepPlan
+from greenfold.unfolding.sparse import Product
 from greenfold.unfolding.walk import Walk
 
 from ..conftest import LIBRARIES, slope

@@ -5,8 +5,7 @@ import pytest
 
 from greenfold import Alternating, Ascent, SampleStimuli, optimize
 from greenfold.math.margins import gaussian_soft_margin
-from greenfold.optimizers.alternating import solve_lagrange
-from greenfold.optimizers.input_polynomial import FixedReadout, QuadraticInput
+from greenfold.optimizers.alternating import FixedReadout, QuadraticInput, solve_lagrange
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import unit

@@ -19,7 +19,7 @@ from greenfold import (
     optimize,
     unfold,
 )
-from greenfold.optimizers import convex
+from greenfold.optimizers import branch_and_bound, convex
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import Candidate, LinearProblem, ascend
 
@@ -420,8 +420,8 @@ def uninterrupted() -> Any:
         (Relaxation, "at", 1),
         (Relaxation, "lower", 0),
         (Relaxation, "lower", 1),
-        (convex, "_lowered", 0),
-        (convex, "_lowered", 4),
+        (branch_and_bound, "_lowered", 0),
+        (branch_and_bound, "_lowered", 4),
     ],
 )
 def test_interrupt_keeps_the_best_pair_and_a_bound(owner, name, after, monkeypatch):

@@ -16,7 +16,7 @@ from greenfold import (
     optimize,
 )
 from greenfold.optimizers import method as runs
-from greenfold.optimizers.input_polynomial import FixedReadout
+from greenfold.optimizers.alternating import FixedReadout
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
 

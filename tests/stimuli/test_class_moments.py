@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
-from greenfold.math import covariances
+from greenfold.math import moments
 
 from .conftest import split
 
@@ -46,7 +46,7 @@ def test_memory_is_bounded_inside_one_large_array(data, monkeypatch):
 
     X, labels = data
     whole = SampleStimuli(X, labels)
-    monkeypatch.setattr(covariances, "batches", lambda n, *_: batches(n, 1, 7))
+    monkeypatch.setattr(moments, "batches", lambda n, *_: batches(n, 1, 7))
     assert SampleStimuli(X, labels).psi == pytest.approx(whole.psi, abs=1e-13)
 
 

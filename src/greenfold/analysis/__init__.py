@@ -2,12 +2,11 @@
 
 from .curves import MarginCurve, TauChoice, choose_tau, margin_over_angle, margin_over_time
 from .eta import EtaChoice, choose_eta
+from .intervals import MarginInterval, margin_interval
 from .masks import (
-    MarginInterval,
     MaskAccuracy,
     MaskStudy,
     TaskStudy,
-    margin_interval,
     mask_bound,
     study_mask,
 )

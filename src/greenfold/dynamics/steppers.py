@@ -54,8 +54,8 @@ from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.matrices import by_products, dense
 from ..networks.reservoir import Reservoir
-from ..unfolding.products import Product, cached_rows, in_columns
 from ..unfolding.propagators import HasArrays, Step, doubled, norm_bound, phi_functions
+from ..unfolding.sparse import Product, cached_rows, in_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ from .._base.threads import with_few_threads
 from ..analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ..devices.noise import covariance
 from ..dynamics.dynamics import Dynamics
-from ..math.covariances import ClassMoments
 from ..math.decisions import Clouds, Decision, decide
+from ..math.moments import ClassMoments
 from ..networks.gains import Gain
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.ascent import Ascent, foretell

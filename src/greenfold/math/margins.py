@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from .._base import checks as check
+from .moments import Symmetric
 
 
 class SoftMargin(NamedTuple):
@@ -19,6 +20,18 @@ class SoftMargin(NamedTuple):
     separation: float
     #: (η/2) vᵀΣv, the penalty on the spread of the states along v.
     variance: float
+
+
+def gaussian_margin(
+    x: np.ndarray, mean: np.ndarray, covariance: Symmetric, eta: float, noise: float = 0.0
+) -> SoftMargin:
+    """Return κ = x·mean − (η/2)(xᵀ covariance x + noise) of a readout or a kernel x.
+
+    For a pair (u, v), x is the kernel of the pair, with the moments μ and ψ of the stimuli.
+    """
+    separation = float(x @ mean)
+    variance = 0.5 * eta * (float(x @ (covariance @ x)) + noise)
+    return SoftMargin(separation - variance, separation, variance)
 
 
 def labelled(states: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -121,9 +134,7 @@ def gaussian_soft_margin(
     shape, got = (len(mean), len(mean)), covariance.shape
     check.must(got == shape, "Sigma", f"have shape {shape}", got)
     readout = check.readout_vector(v, len(mean))
-    separation = float(readout @ mean)
-    variance = float(0.5 * eta * (readout @ covariance @ readout))
-    return SoftMargin(separation - variance, separation, variance)
+    return gaussian_margin(readout, mean, covariance, eta)
 
 
 def svm_readout(states: ArrayLike, labels: ArrayLike, *, C: float = 1e4) -> np.ndarray:

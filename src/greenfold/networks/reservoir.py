@@ -12,25 +12,22 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
+from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base import codec
-from .._base.arrays import is_sparse
 from .._base.printing import Shown
 from . import matrices, spectra
 from . import weights as plans
 from .gains import KINDS, Gain
 from .resting_state import UnstableError, continuous_resting_state
 
-__all__ = ["Eigenmodes", "Gain", "Reservoir", "UnstableError"]
+__all__ = ["Gain", "Reservoir", "UnstableError"]
 
 
 #: A class of networks, as a function of weights W and of its other arguments.
 Others = ParamSpec("Others")
 Made = TypeVar("Made")
-NetworkT = TypeVar("NetworkT", bound="Network")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -208,35 +205,6 @@ def slope_at_rest(gain: Gain | None, purpose: str) -> float:
     return slope
 
 
-def first_stable(
-    plan: plans.WeightPlan,
-    make: Callable[[matrices.Weights], NetworkT],
-    spectral_radius: float | None,
-    max_draws: int,
-) -> NetworkT:
-    """Return the first stable network that ``make`` makes of the weights of a plan."""
-    if spectral_radius is not None:
-        spectral_radius = check.positive(spectral_radius, "spectral_radius")
-    max_draws = check.count(max_draws, "max_draws")
-    found: list[float] = []
-    while True:
-        weights = plan.draw(spectral_radius)
-        try:
-            made = make(weights)
-        except UnstableError as error:
-            found.append(error.abscissa)
-            # The largest eigenvalue varies by about 1/√N between draws. If it exceeds
-            # 1 by far more, drawing again does not help.
-            hopeless = min(found) > 1 + 5 / np.sqrt(weights.shape[0])
-            if len(found) == max_draws or hopeless:
-                allow = "allow_unstable" in str(error)
-                message = _say_draws(found, plan.g, hopeless, allow)
-                raise UnstableError(message, min(found)) from None
-        else:
-            vars(made)["n_draws"] = len(found) + 1
-            return made
-
-
 def _g(g: float | None, spectral_radius: float | None) -> float:
     """Return the spread of the weights, which a spectral radius replaces."""
     both = g is not None and spectral_radius is not None
@@ -248,20 +216,6 @@ def _range(value: float | np.ndarray) -> str:
     """Format a number, or the range of several."""
     low, high = float(np.min(value)), float(np.max(value))
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
-    """Return a message that says what to do if no draw was stable."""
-    if len(found) == 1 and not hopeless:
-        way = "draw again with a larger max_draws, or scale it with spectral_radius=0.9"
-    else:
-        way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
-    drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"
-    return (
-        f"{drawn} unstable: the largest real part of the eigenvalues of φ'(0) W is "
-        f"{min(found):.4g}, and it must be below 1; {way}"
-        f"{', or pass allow_unstable=True' if allow else ''}."
-    )
 
 
 def _taken_gain(gain: Gain) -> dict[str, Any]:
@@ -288,42 +242,6 @@ NETWORK = {
 }
 #: Field for the speed of the neurons: one number, or one per neuron.
 PER_NEURON = codec.Numbers("neurons", or_one=True)
-
-
-@dataclass(frozen=True)
-class Eigenmodes:
-    """The eigenmodes of the connectivity W, the slowest first.
-
-    Use them to inspect a network. W is not normal, so its eigenvectors may be badly
-    conditioned; greenfold computes no result from them.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray (n_modes,), complex
-        λ_α of W diag(φ') at rest, by decreasing real part. If the time constants differ,
-        λ_α of 1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ. A mode decays if Re λ_α < 1.
-    left_vectors : ndarray (n_modes, n_neurons), complex
-        Row α is w_α, of unit length.
-    time_constants : ndarray (n_modes,)
-        τ_α = τ / (1 − Re λ_α); infinite if Re λ_α ≥ 1.
-    """
-
-    eigenvalues: NDArray[np.complex128]
-    left_vectors: NDArray[np.complex128]
-    time_constants: NDArray[np.float64]
-    _pace: float | np.ndarray = field(default=1.0, repr=False)
-
-    def loading(self, u: ArrayLike) -> np.ndarray:
-        """Return the loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
-
-        u has shape (n_neurons,) or (n_neurons, n_channels). The complex result has one
-        row per mode. If the time constants differ, u_i is scaled by τ/τ_i.
-        """
-        vector = check.host_array(u, "u", ndim=(1, 2))
-        check.input_projection(vector, self.left_vectors.shape[1])
-        if isinstance(self._pace, np.ndarray):
-            vector = (vector.T * self._pace).T
-        return self.left_vectors @ vector
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -439,7 +357,7 @@ class Reservoir(Network, kind="reservoir"):
         """
         plan = plans.random_plan(n_neurons, _g(g, spectral_radius), rng, connectivity)
         make = partial(cls, tau=tau, gain=gain, allow_unstable=allow_unstable, bias=bias)
-        return first_stable(plan, make, spectral_radius, max_draws)
+        return plans.first_stable(plan, make, spectral_radius, max_draws)
 
     @classmethod
     def excitatory_inhibitory(
@@ -486,7 +404,7 @@ class Reservoir(Network, kind="reservoir"):
         plan = plans.dale_plan(n_neurons, g, rng, excitatory, connectivity, inhibition)
         tau, bias = plan.per_neuron(tau), None if bias is None else plan.per_neuron(bias)
         make = partial(cls, tau=tau, gain=gain, bias=bias)
-        return first_stable(plan, make, spectral_radius, max_draws)
+        return plans.first_stable(plan, make, spectral_radius, max_draws)
 
     @classmethod
     def oscillators(
@@ -567,7 +485,7 @@ class Reservoir(Network, kind="reservoir"):
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, _g(g, spectral_radius), rng, *place)
         make = partial(cls, tau=tau, gain=gain, bias=bias)
-        return first_stable(plan, make, spectral_radius, max_draws)
+        return plans.first_stable(plan, make, spectral_radius, max_draws)
 
     @classmethod
     def legendre(
@@ -641,30 +559,17 @@ class Reservoir(Network, kind="reservoir"):
 
     @cached_property
     def spectral_abscissa(self) -> float:
-        """Largest Re λ of the linear connectivity; see `Eigenmodes` if τ differs."""
+        """Largest Re λ of the linear connectivity; see `modes` if τ differs."""
         return spectra.largest(self.mode_matrix(self.linear_weights), "real part")
 
-    def modes(self, slowest: int | None = None) -> Eigenmodes:
+    def modes(self, slowest: int | None = None) -> spectra.Eigenmodes:
         """Return eigenvalues, left eigenvectors and time constants of the connectivity.
 
         ``slowest`` limits the modes to those of largest Re λ. A large sparse network then
         needs products with W alone.
         """
-        matrix, n = self.mode_matrix(self.linear_weights), self.n_neurons
-        count = n if slowest is None else check.count(slowest, "slowest")
-        if is_sparse(matrix) and count < min(n, spectra.MOST_SEARCHED):
-            eigenvalues, left = spectra.leading(matrix.T, count)
-        else:
-            matrix = matrices.dense(matrix, "all modes", "pass slowest=20 for a few")
-            eig: Any = linalg.eig  # the stubs expect three results
-            eigenvalues, left = eig(matrix, left=True, right=False)
-            left = left.conj()
-        order = np.argsort(-np.real(eigenvalues), kind="stable")[:count]
-        eigenvalues = eigenvalues[order]
-        with np.errstate(divide="ignore"):
-            constants = self.mean_tau / np.maximum(1 - np.real(eigenvalues), 0)
-        # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
-        return Eigenmodes(eigenvalues, left.T[order], constants, self.pace)
+        matrix = self.mode_matrix(self.linear_weights)
+        return spectra.eigenmodes(matrix, self.mean_tau, self.pace, slowest)
 
     def linearized_abscissa(self, states: ArrayLike) -> np.ndarray:
         """Return the largest Re λ̃ of the connectivity W_ij φ'(y_j) around given states.

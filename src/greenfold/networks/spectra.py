@@ -1,4 +1,4 @@
-"""Eigenvalues and linear equations of dense and of sparse matrices.
+"""Eigenvalues, eigenmodes and linear equations of dense and of sparse matrices.
 
 The eigenvalues of a sparse matrix are those of its strongly connected parts. Those of a
 circulant matrix, such as a ring, are a Fourier transform. For a large part, ARPACK searches
@@ -8,13 +8,20 @@ for a few.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, eigsh, gmres
 
+from .._base import checks as check
 from .._base.arrays import is_sparse
+from .matrices import dense
+
+__all__ = ["Eigenmodes"]
 
 #: Largest part whose eigenvalues are all computed.
 _SMALL = 500
@@ -27,7 +34,7 @@ _TOGETHER = 2**22
 _SEARCHES = (8, 100, 1e-4), (8, 300, 1e-3)
 
 #: Number of modes up to which they are searched for, instead of computing all.
-MOST_SEARCHED = 200
+_MOST_SEARCHED = 200
 #: Relative residual of a solution of sparse equations, and the numbers of vectors per cycle
 #: and of cycles to find it in.
 _RESIDUAL, _VECTORS, _CYCLES = 1e-13, 100, 30
@@ -131,6 +138,63 @@ def leading(matrix: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
         raise ArithmeticError(f"{problem}; ask for more, such as {2 * count}.") from None
     order = np.lexsort((-values.imag, -values.real))  # pairs as LAPACK gives them
     return values[order], vectors[:, order]
+
+
+@dataclass(frozen=True)
+class Eigenmodes:
+    """The eigenmodes of the connectivity W, the slowest first.
+
+    Use them to inspect a network. W is not normal, so its eigenvectors may be badly
+    conditioned; greenfold computes no result from them.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray (n_modes,), complex
+        λ_α of W diag(φ') at rest, by decreasing real part. If the time constants differ,
+        λ_α of 1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ. A mode decays if Re λ_α < 1.
+    left_vectors : ndarray (n_modes, n_neurons), complex
+        Row α is w_α, of unit length.
+    time_constants : ndarray (n_modes,)
+        τ_α = τ / (1 − Re λ_α); infinite if Re λ_α ≥ 1.
+    """
+
+    eigenvalues: NDArray[np.complex128]
+    left_vectors: NDArray[np.complex128]
+    time_constants: NDArray[np.float64]
+    _pace: float | np.ndarray = field(default=1.0, repr=False)
+
+    def loading(self, u: ArrayLike) -> np.ndarray:
+        """Return the loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
+
+        u has shape (n_neurons,) or (n_neurons, n_channels). The complex result has one
+        row per mode. If the time constants differ, u_i is scaled by τ/τ_i.
+        """
+        vector = check.host_array(u, "u", ndim=(1, 2))
+        check.input_projection(vector, self.left_vectors.shape[1])
+        if isinstance(self._pace, np.ndarray):
+            vector = (vector.T * self._pace).T
+        return self.left_vectors @ vector
+
+
+def eigenmodes(
+    matrix: Matrix, mean_tau: float, pace: float | np.ndarray, slowest: int | None
+) -> Eigenmodes:
+    """Return the modes of a connectivity; see `Reservoir.modes`."""
+    n = matrix.shape[0]
+    count = n if slowest is None else check.count(slowest, "slowest")
+    if is_sparse(matrix) and count < min(n, _MOST_SEARCHED):
+        eigenvalues, left = leading(matrix.T, count)
+    else:
+        matrix = dense(matrix, "all modes", "pass slowest=20 for a few")
+        eig: Any = linalg.eig  # the stubs expect three results
+        eigenvalues, left = eig(matrix, left=True, right=False)
+        left = left.conj()
+    order = np.argsort(-np.real(eigenvalues), kind="stable")[:count]
+    eigenvalues = eigenvalues[order]
+    with np.errstate(divide="ignore"):
+        constants = mean_tau / np.maximum(1 - np.real(eigenvalues), 0)
+    # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
+    return Eigenmodes(eigenvalues, left.T[order], constants, pace)
 
 
 def norm(matrix: Matrix) -> float:

@@ -1,6 +1,7 @@
 """Weight matrices: random, in a ring or a chain, for delay systems, or from a graph.
 
-The functions check their arguments and return matrices, or a `WeightPlan` that draws them.
+The functions check their arguments and return matrices, or a `WeightPlan` that draws them;
+`first_stable` draws until a network is stable.
 W_ij is the connection from neuron j to neuron i. Matrices of many neurons with few
 connections are sparse (CSR), and no dense array is made for them.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,10 +30,12 @@ from .matrices import (
     scaled_columns,
     scaled_rows,
 )
+from .resting_state import UnstableError
 
 #: Weights of any array library, or a sparse matrix of SciPy.
 Matrix: TypeAlias = "ArrayLike | Array | sparse.sparray[Any] | sparse.spmatrix[Any]"
 Rng = np.random.Generator | int | None
+_NetworkT = TypeVar("_NetworkT")
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,49 @@ class WeightPlan:
         if np.shape(value) != (n,) or sum(self.sizes) == n:
             return value
         return np.repeat(np.asarray(value), self.sizes)
+
+
+def first_stable(
+    plan: WeightPlan,
+    make: Callable[[Weights], _NetworkT],
+    spectral_radius: float | None,
+    max_draws: int,
+) -> _NetworkT:
+    """Return the first stable network that ``make`` makes of the weights of a plan."""
+    if spectral_radius is not None:
+        spectral_radius = check.positive(spectral_radius, "spectral_radius")
+    max_draws = check.count(max_draws, "max_draws")
+    found: list[float] = []
+    while True:
+        weights = plan.draw(spectral_radius)
+        try:
+            made = make(weights)
+        except UnstableError as error:
+            found.append(error.abscissa)
+            # The largest eigenvalue varies by about 1/√N between draws. If it exceeds
+            # 1 by far more, drawing again does not help.
+            hopeless = min(found) > 1 + 5 / np.sqrt(weights.shape[0])
+            if len(found) == max_draws or hopeless:
+                allow = "allow_unstable" in str(error)
+                message = _say_draws(found, plan.g, hopeless, allow)
+                raise UnstableError(message, min(found)) from None
+        else:
+            vars(made)["n_draws"] = len(found) + 1
+            return made
+
+
+def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
+    """Return a message that says what to do if no draw was stable."""
+    if len(found) == 1 and not hopeless:
+        way = "draw again with a larger max_draws, or scale it with spectral_radius=0.9"
+    else:
+        way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
+    drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"
+    return (
+        f"{drawn} unstable: the largest real part of the eigenvalues of φ'(0) W is "
+        f"{min(found):.4g}, and it must be below 1; {way}"
+        f"{', or pass allow_unstable=True' if allow else ''}."
+    )
 
 
 def random_plan(n_neurons: int, g: float, rng: Rng, connectivity: float) -> WeightPlan:

@@ -6,34 +6,28 @@ equals its κ. This is the usual case: one ascent and one decomposition suffice.
 left, the search lowers the bound, and ascends again from the directions that the relaxation
 mixes.
 
-Branch and bound closes the remaining gap. With w = (v, u), the relaxed w wᵀ of a node is
-about λ₁ppᵀ + λ₂qqᵀ. The angle of (p·w, q·w), modulo π, is cut into sectors. Each sector is
-a constraint (x·w)(y·w) ≥ 0 that the relaxed w wᵀ of the node violates, so the bound of each
-sector is lower than that of the node. (Sectors of u alone would not separate the mixtures
-of readouts that noise on the states causes; they need more nodes, 627 instead of 75 on one
-problem.) All starts and cuts are the same in every call.
+Branch and bound (`greenfold.optimizers.branch_and_bound`) closes the remaining gap. All
+starts and cuts are the same in every call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
-from itertools import count, islice, pairwise
-from typing import Any, cast
+from itertools import islice
+from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .._base import checks as check
 from .._base.progress import display
-from ..math.covariances import root
+from ..math.moments import root
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from . import normal
 from .alternating import alternate
-from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
-from .directions import Directions
+from .bounds import AMPLIFIED, QUICK, Relaxation
+from .branch_and_bound import Directions, Tree
 from .linear import Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
@@ -46,9 +40,9 @@ _NODES, _TREE_PRODUCTS, _STEPS = 200, 1e9, 30
 #: Limits of the number of cells of `Directions` and of their products, and the number up to
 #: which the gap is narrowed further than the tolerance.
 _CELLS, _CELL_PRODUCTS, _QUICK_CELLS = 100_000, 2e9, 1000
-#: Share of the angle of the relaxed w wᵀ at which a node is cut, and number of starts per
-#: node to ascend from, because a better pair may lie in a node that is closed.
-_EDGE, _STARTS = 0.6, 6
+#: Number of starts per node to ascend from, because a better pair may lie in a node that is
+#: closed.
+_STARTS = 6
 #: Number of ascents from leading pairs of G(d) before the bound is lowered.
 _ATOMS = 4
 #: Relative size by which rounding may lift a pair above its bound, and class means above
@@ -448,68 +442,21 @@ class Search:
 
     def _tree(self, max_nodes: int) -> Iterator[float]:
         """Run branch and bound; yield the gap after each round."""
-        import joblib as untyped  # pyright: ignore[reportMissingTypeStubs]
-
-        joblib: Any = untyped
-
-        order = count()
-        opened = [(-self.bound, next(order), self.relaxation)]
-        workers, width = joblib.Parallel(), int(joblib.effective_n_jobs())
+        tree = Tree(self.relaxation, self.bound)
         # If rounding disturbs Newton's method, it takes many steps per node.
         left = _STEPS * max_nodes
-        while (
-            opened and -opened[0][0] > self._goal and self.n_nodes < max_nodes and left > 0
-        ):
-            taken = [heappop(opened) for _ in range(min(width, len(opened)))]
-            cut = [(node, one) for _, _, node in taken for one in _sectors(node)]
-            if not cut:  # only rounding is left
+        while tree.bound > self._goal and self.n_nodes < max_nodes and left > 0:
+            made = tree.grow(self._goal)
+            if not made:  # only rounding is left
                 return
-            tasks = [joblib.delayed(_lowered)(node, one, self._goal) for node, one in cut]
-            made = cast("list[Relaxation]", workers(tasks))
             self.n_nodes += len(made)
             left -= sum(node.n_steps for node in made)
-            for node, (parent, _) in zip(made, cut, strict=True):
-                if parent.lowest < node.lowest:
-                    assert parent.point is not None
-                    kernels, t, z = parent.point
-                    node.lowest, node.point = parent.lowest, (kernels, t, np.append(z, 0.0))
+            for node in made:
                 if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
                     for start in islice(node.starts(), _STARTS):
                         self.explore(start)
-                heappush(opened, (-node.lowest, next(order), node))
-            self.branched = -opened[0][0]
-            self.leaves = [node for _, _, node in opened]
+            self.branched, self.leaves = tree.bound, tree.leaves
             yield relative_gap(self.bound, self.value)
-
-
-def _sectors(node: Relaxation) -> list[Sectors]:
-    """Cut the plane of the two leading directions of w = (v, u) into three sectors."""
-    if node.lifted is None:  # rounding kept Newton's method from its centre
-        return []
-    n = len(node.lifted)
-    shares, vectors = eigh(node.lifted, subset_by_index=[n - 2, n - 1])
-    q, p = vectors.T
-    edge = _EDGE * np.arctan2(*np.sqrt(np.maximum(shares, 0.0)))
-    edges = [-edge, edge, np.pi / 2, np.pi - edge]
-    found: list[Sectors] = []
-    for low, high in pairwise(edges):
-        # Scale x and y so that the largest eigenvalue of sym(x yᵀ) is one.
-        size = np.sin((high - low) / 2)
-        x = (np.cos(low) * q - np.sin(low) * p)[None] / size
-        y = (np.sin(high) * p - np.cos(high) * q)[None] / size
-        if node.sectors is not None:
-            x, y = np.vstack([node.sectors.x, x]), np.vstack([node.sectors.y, y])
-        found.append(Sectors(x, y))
-    return found
-
-
-def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
-    """Return the bound within new sectors of a node, lowered from that of the node."""
-    assert node.point is not None
-    kernels, t, z = node.point
-    made = node.within(sectors)
-    made.lower(kernels, node.directions[:, :, 0], goal=goal, start=(t, np.append(z, 0.0)))
-    return made
 
 
 def glance(problem: LinearProblem) -> Candidate:

@@ -17,9 +17,9 @@ from scipy.optimize import minimize
 
 from .._base.arrays import is_sparse
 from .._base.checks import formable
-from ..math.covariances import Factored, Symmetric, root
 from ..math.krylov import largest_eigenpairs
-from ..math.margins import SoftMargin
+from ..math.margins import SoftMargin, gaussian_margin
+from ..math.moments import Factored, Symmetric, root
 from ..math.sphere import (
     KernelQuadratic,
     gram,
@@ -139,12 +139,8 @@ class LinearProblem:
 
     def margin_of_kernel(self, a: np.ndarray, v: np.ndarray) -> SoftMargin:
         """Return κ of a kernel a; the readout v matters only for the noise."""
-        separation = float(a @ self.stimuli.mu)
-        variance = float(a @ (self.stimuli.psi @ a))
-        if self.covariance is not None:
-            variance += float(v @ self.covariance @ v)
-        variance *= 0.5 * self.eta
-        return SoftMargin(separation - variance, separation, variance)
+        noise = 0.0 if self.covariance is None else float(v @ self.covariance @ v)
+        return gaussian_margin(a, self.stimuli.mu, self.stimuli.psi, self.eta, noise)
 
     def gradient_at(self, a: np.ndarray) -> np.ndarray:
         """Return the gradient d = μ − ηψa of κ with respect to a."""

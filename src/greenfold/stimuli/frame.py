@@ -20,7 +20,8 @@ from .._base.arrays import content_hashes
 from .._base.arrays import exponent as exponents
 from .._base.codec import refuse_file
 from .._base.printing import Shown
-from ..math.covariances import (
+from ..math.decisions import Clouds
+from ..math.moments import (
     ClassMoments,
     Factored,
     Symmetric,
@@ -28,7 +29,6 @@ from ..math.covariances import (
     outer,
     trace,
 )
-from ..math.decisions import Clouds
 from .base import Series, Stimuli
 from .chunks import Chunks
 from .samples import SampleStimuli

@@ -32,8 +32,8 @@ from .._base.arrays import (
     working_bytes,
 )
 from ..dynamics.dynamics import Dynamics, Prepared
-from ..math.covariances import ClassMoments
 from ..math.margins import SoftMargin
+from ..math.moments import ClassMoments
 from ..systems import Divergence, KernelsOfAll, System
 from .chunks import Chunks, checked_chunk
 

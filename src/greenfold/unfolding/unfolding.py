@@ -32,7 +32,6 @@ from .kernel import (
     table_bytes,
 )
 from .linear import LinearOrder
-from .powers import Flow, PowerOrder, power_panel
 from .propagators import (
     Panel,
     StepPlan,
@@ -42,6 +41,7 @@ from .propagators import (
     plan_quadrature,
     plan_readout,
 )
+from .sparse import Flow, PowerOrder, power_panel
 from .walk import Walk, checked_cotangent
 
 #: Largest size of a table of kernels, in bytes; larger tables are not formed.

@@ -20,8 +20,7 @@ from sklearn.utils import check_random_state
 from ..._base import checks as check
 from ..._base import codec
 from ..._base.codec import refuse_file
-from ...dynamics.driven import DrivenNetwork
-from ...dynamics.dynamics import Dynamics
+from ...dynamics.dynamics import DrivenNetwork, Dynamics
 from ...math.ridge import RidgeSums
 from ...networks import spectra
 from ...networks.echo_state import AnyNetwork, EchoStateNetwork

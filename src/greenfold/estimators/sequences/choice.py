@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..._base import codec
-from ...dynamics.driven import DrivenNetwork
+from ...dynamics.dynamics import DrivenNetwork
 from ...math.ridge import RidgeSums
 
 #: Penalties to try for drawn weights, in the squared unit of the states.

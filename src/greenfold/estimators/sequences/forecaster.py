@@ -17,8 +17,9 @@ from ..._base.codec import refuse_file
 from ..._base.progress import watched
 from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences
+from ...systems import Divergence
 from ..base import describe_fitted
-from .attractor import ATTRACTOR, SHORTEST, Attractor
+from .attractor import ATTRACTOR, SHORTEST, Attractor, lyapunov_exponents
 from .backtest import DRAWN, LAST, OWN, Backtest, simple_forecasts
 from .bands import HELD_OUT, HeldOutLoops, half_widths
 from .base import (
@@ -268,27 +269,17 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         what = "needs a closed loop without known inputs, but fit had `exog`"
         check.require(not known, f"`lyapunov_exponents` {what}.")
         state, x, _ = self._begin(1, context, None)
-        random = np.random.default_rng(0).standard_normal((n_states + len(x), n))
-        tangents = np.linalg.qr(random)[0].T
-        sums, limit, before = np.zeros(n), _DIVERGED * self._largest, n_steps // 10
-        for index in range(-before, n_steps):
-            d, dx = np.split(tangents, [n_states], axis=1)
-            state, d = self.driven_.advance_tangents(state, x, d, dx)
-            dx = d[:, self._first :] @ self.readout_
-            x = self._read(state)
-            if not np.abs(x).max() <= limit:
-                what = (
-                    f"the closed loop diverged at step {index + before + 1}, so it has no "
-                )
-                what += "Lyapunov exponents; use more neurons or a larger `ridge`."
-                warnings.warn(what, DivergenceWarning, stacklevel=2)
-                return np.full(n, np.nan)
-            Q, R = np.linalg.qr(np.hstack([d, dx]).T)
-            tangents = Q.T
-            if index >= 0:
-                with np.errstate(divide="ignore"):  # a direction that is lost at once
-                    sums += np.log(np.abs(np.diag(R)))
-        return np.sort(sums / n_steps / dt)[::-1]
+        limit = _DIVERGED * self._largest
+        try:
+            found = lyapunov_exponents(
+                self.driven_, self.readout_, self.intercept_, state, x, n, n_steps, limit
+            )
+        except Divergence as error:
+            what = f"the closed loop diverged at step {error.step + 1}, so it has no "
+            what += "Lyapunov exponents; use more neurons or a larger `ridge`."
+            warnings.warn(what, DivergenceWarning, stacklevel=2)
+            return np.full(n, np.nan)
+        return found / dt
 
     def forecast_band(
         self,

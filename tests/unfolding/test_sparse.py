@@ -23,7 +23,7 @@ from greenfold import (
 from greenfold._base.arrays import namespace, to_host
 from greenfold.networks import matrices
 from greenfold.unfolding import ModalSystem
-from greenfold.unfolding.powers import (
+from greenfold.unfolding.sparse import (
     Placed,
     PowerOrder,
     poisson_integrals,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import Convex, Device, GaussianStimuli, Reservoir, optimize, unfold
-from greenfold.optimizers.directions import Directions
+from greenfold.optimizers.branch_and_bound import Directions
 from greenfold.optimizers.linear import LinearProblem, problem_under_noise
 
 ANGLES = np.linspace(0, 2 * np.pi, 721)

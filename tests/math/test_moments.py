@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import greenfold
-import greenfold.math.covariances as covariances
+import greenfold.math.moments as moments
 from greenfold import (
     Alternating,
     Convex,
@@ -16,7 +16,7 @@ from greenfold import (
     SampleStimuli,
     unfold,
 )
-from greenfold.math.covariances import ClassMoments, Factored, outer, root, trace
+from greenfold.math.moments import ClassMoments, Factored, outer, root, trace
 from greenfold.optimizers import optimize
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
@@ -25,7 +25,7 @@ from greenfold.optimizers.linear import LinearProblem
 @pytest.fixture
 def factored(monkeypatch):
     """Every covariance of few series is kept by its factor, however short they are."""
-    monkeypatch.setattr(covariances, "DENSE_SIZE", 0)
+    monkeypatch.setattr(moments, "DENSE_SIZE", 0)
 
 
 def few_series(n_channels=2, n_steps=30, n_cases=12):
@@ -66,7 +66,7 @@ def test_the_optimum_and_its_bound_are_the_same(factored, monkeypatch, n_channel
     kept = SampleStimuli(X, y)
     assert isinstance(kept.psi, Factored)
     with monkeypatch.context() as plain:
-        plain.setattr(covariances, "DENSE_SIZE", 10**6)
+        plain.setattr(moments, "DENSE_SIZE", 10**6)
         full = SampleStimuli(X, y)
     assert isinstance(full.psi, np.ndarray)
     np.testing.assert_allclose(np.asarray(kept.psi), full.psi, atol=1e-14)
@@ -89,7 +89,7 @@ def test_the_bound_is_lowered_as_far(factored, monkeypatch, weight):
     unfolding = unfold(Reservoir(weight * np.eye(30, k=-1)), n_steps=40, dt=0.25)
     kept = SampleStimuli(X, y)
     with monkeypatch.context() as plain:
-        plain.setattr(covariances, "DENSE_SIZE", 10**6)
+        plain.setattr(moments, "DENSE_SIZE", 10**6)
         full = SampleStimuli(X, y)
     low = []
     for stimuli in (kept, full):
@@ -129,7 +129,7 @@ def test_the_classifier_is_the_same(factored, monkeypatch, n_classes):
 
     made = fitted()
     with monkeypatch.context() as plain:
-        plain.setattr(covariances, "DENSE_SIZE", 10**6)
+        plain.setattr(moments, "DENSE_SIZE", 10**6)
         full = fitted()
     # κ is flat at its maximum, so that rounding hardly moves it.
     np.testing.assert_allclose(made.soft_margin_, full.soft_margin_, rtol=1e-6)
@@ -155,7 +155,7 @@ def test_a_stream_goes_on_after_a_file(factored, tmp_path):
 
 
 def test_what_has_no_room_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(covariances, "_free_memory", lambda: 2.0**30)
+    monkeypatch.setattr(moments, "_free_memory", lambda: 2.0**30)
     X = np.zeros((9000, 1, 4000))
     with pytest.raises(MemoryError, match=r"4000 values .* 0.119 GiB.* 1 GiB are free"):
         ClassMoments.of(X, np.arange(9000))
