@@ -48,7 +48,7 @@ class Parameters(OnSteps):
     angle_time: float = 9.0
     n_angles: int = 73
     n_planes: int = 20
-    chunk: int = 10
+    chunk: int = 5
 
 
 FULL = Parameters()
