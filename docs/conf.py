@@ -63,6 +63,9 @@ nb_execution_mode = "auto"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+# Cells with the tag hide-input, whose code draws a figure.
+nb_code_prompt_show = "Show the code of the figure"
+nb_code_prompt_hide = "Hide the code of the figure"
 nb_render_markdown_format = "myst"
 nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
 # The kernels inherit this: one thread each, one look for all figures, drawn as SVG.
@@ -92,7 +95,15 @@ toc_object_entries_show_parents = "hide"  # the class is in the title
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
-autodoc_mock_imports = ["aeon", "distributed", "nest", "onnx", "reservoirpy", "torch"]
+autodoc_mock_imports = [
+    "aeon",
+    "distributed",
+    "nest",
+    "onnx",
+    "reservoirpy",
+    "sktime",
+    "torch",
+]
 numpydoc_show_class_members = False
 # Types of parameters lead to other projects' pages where they are named here, and int or
 # None to no page at all.

@@ -44,6 +44,7 @@ DOCUMENTED = {
 OPTIONAL = {
     "greenfold.cli": "typer",
     "greenfold.estimators.aeon": "aeon",
+    "greenfold.estimators.sktime": "sktime",
     "greenfold.reservoirpy": "reservoirpy",
 }
 

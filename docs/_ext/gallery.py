@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 import shutil
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +108,29 @@ def reset(gallery_conf: Any, fname: str) -> None:
     mpl.rcParams["svg.hashsalt"] = Path(fname).stem
 
 
-def in_few_words(app: Any, docname: str, source: list[str]) -> None:
-    """Say what a download is in fewer words than sphinx-gallery does."""
+def message_first(app: Any, docname: str, source: list[str]) -> None:
+    """Fold the code that draws the figure; name downloads in few words."""
     if docname.startswith("gallery/"):
+        folded = _DRAWING.sub(_fold, source[0])
         source[0] = re.sub(
             r":download:`Download (Jupyter notebook|Python source code|zipped): [^<`]*<",
             lambda found: f":download:`{_WORDS[found[1]]} <",
-            source[0],
+            folded,
         )
+
+
+#: A block of code from its head to the figure, and from there to its end.
+_HEAD = ".. code-block:: Python\n\n"
+_DRAWING = re.compile(
+    re.escape(_HEAD) + r"((?:    .*\n|\n)*?)(    figure, (?:.*\n)*?    plt\.show\(\)\n)"
+)
+
+
+def _fold(found: re.Match[str]) -> str:
+    before, drawing = found.groups()
+    shown = _HEAD + before + "\n" if before.strip() else ""
+    hidden = textwrap.indent(_HEAD + drawing, "    ")
+    return f"{shown}.. dropdown:: Show the code of the figure\n\n{hidden}"
 
 
 _WORDS = {
@@ -126,6 +142,6 @@ _WORDS = {
 
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx."""
-    app.connect("source-read", in_few_words)
+    app.connect("source-read", message_first)
     app.connect("builder-inited", thumbnails, priority=900)  # after sphinx-gallery
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -45,6 +45,15 @@ _PROJECTS = {
             "class aeon.regression.base.BaseRegressor",
         ),
     ),
+    "sktime": (
+        "https://www.sktime.net/en/stable/",
+        "api_reference/auto_generated/{}.html#{}",
+        (
+            "class sktime.classification.base.BaseClassifier",
+            "class sktime.forecasting.base.BaseForecaster",
+            "class sktime.regression.base.BaseRegressor",
+        ),
+    ),
     "torch": (
         "https://docs.pytorch.org/docs/stable/",
         "tensors.html#{}",

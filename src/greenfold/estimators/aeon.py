@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +19,9 @@ except ImportError as error:
         "pip install greenfold[aeon]"
     ) from error
 
-from .base import SeriesEstimator, SeriesLike
+from .base import SeriesLike
 from .margin import ReservoirClassifier
-from .parameters import RandomState
+from .parameters import Adapter, RandomState
 from .pooled import PooledReservoirClassifier, PooledReservoirRegressor, ReservoirFeatures
 from .sequences import ReservoirForecaster
 
@@ -36,11 +35,8 @@ __all__ = [
 _POOLED = {"capability:missing_values": True, "algorithm_type": "convolution"}
 
 
-class Adapter:
-    """A mixin that fits the estimator ``wraps`` and keeps it as the attribute ``fitted``.
-
-    The class has the parameters of the estimator; ``n_jobs`` is 1 by default, as in aeon.
-    """
+class _Collection(Adapter):
+    """An adapter for estimators of many series; ``n_jobs`` is 1 by default, as in aeon."""
 
     _tags: ClassVar[dict[str, Any]] = {
         "capability:multivariate": True,
@@ -48,58 +44,24 @@ class Adapter:
         "capability:multithreading": True,
         "X_inner_type": ["np-list", "numpy3D"],
     }
-    _wraps: ClassVar[Any]
-    _fitted: ClassVar[str]
-
-    if TYPE_CHECKING:
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-
-    def __init_subclass__(
-        cls, wraps: type[SeriesEstimator], fitted: str, **rest: Any
-    ) -> None:
-        super().__init_subclass__(**rest)
-        cls._wraps, cls._fitted = wraps, fitted
-        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        given = dict(inspect.signature(wraps).parameters)
-        given["n_jobs"] = given["n_jobs"].replace(default=1, annotation="int")
-        own = [inspect.Parameter("self", both)]
-        signature = inspect.Signature(own + [p.replace(kind=both) for p in given.values()])
-
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            bound = signature.bind(self, *args, **kwargs)
-            bound.apply_defaults()
-            for name in given:
-                setattr(self, name, bound.arguments[name])
-            super(cls, self).__init__()
-
-        __init__.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-        cls.__init__ = __init__
+    _defaults: ClassVar[dict[str, Any]] = {"n_jobs": 1}
 
     def _fit(self: Any, X: SeriesLike, y: ArrayLike | None = None) -> Any:
         self._n_jobs = check_n_jobs(self.n_jobs)
-        given = {**self.get_params(deep=False), "n_jobs": self._n_jobs}
-        setattr(self, self._fitted, self._wraps(**given).fit(X, y))
-        return self
+        return self._fit_wrapped(X, y, n_jobs=self._n_jobs)
 
     def _predict(self, X: SeriesLike) -> np.ndarray:
-        return getattr(self, self._fitted).predict(X)
+        return self._wrapped.predict(X)
 
     def _predict_proba(self, X: SeriesLike) -> np.ndarray:
-        return getattr(self, self._fitted).predict_proba(X)
+        return self._wrapped.predict_proba(X)
 
     def _transform(self, X: SeriesLike, y: ArrayLike | None = None) -> Any:
-        return getattr(self, self._fitted).transform(X)
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16}
-        known = inspect.signature(cls._wraps).parameters
-        return {name: value for name, value in small.items() if name in known}
+        return self._wrapped.transform(X)
 
 
 class AeonReservoirClassifier(
-    Adapter, BaseClassifier, wraps=ReservoirClassifier, fitted="classifier_"
+    _Collection, BaseClassifier, wraps=ReservoirClassifier, fitted="classifier_"
 ):
     """`ReservoirClassifier` as an aeon classifier, with the same parameters.
 
@@ -121,7 +83,7 @@ class AeonReservoirClassifier(
 
 
 class AeonPooledReservoirClassifier(
-    Adapter, BaseClassifier, wraps=PooledReservoirClassifier, fitted="classifier_"
+    _Collection, BaseClassifier, wraps=PooledReservoirClassifier, fitted="classifier_"
 ):
     """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
 
@@ -141,7 +103,7 @@ class AeonPooledReservoirClassifier(
 
 
 class AeonPooledReservoirRegressor(
-    Adapter, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
+    _Collection, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
 ):
     """`PooledReservoirRegressor` as an aeon regressor, with the same parameters.
 
@@ -152,7 +114,7 @@ class AeonPooledReservoirRegressor(
 
 
 class AeonReservoirFeatures(
-    Adapter, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
+    _Collection, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
 ):
     """`ReservoirFeatures` as an aeon transformer, with the same parameters.
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Number, Real
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -188,3 +188,58 @@ class Checked(Saved, BaseEstimator):
         """Raise an error about a parameter."""
         got = check.shown(getattr(self, name))
         raise ParameterError(name, wanted, got, type(self).__name__, advice)
+
+
+class Adapter:
+    """A mixin for estimators of another library.
+
+    A class with ``wraps`` has the parameters of that estimator, some with other defaults.
+    It fits the estimator and keeps it as the attribute ``fitted``.
+    """
+
+    _wraps: ClassVar[Any]
+    _fitted: ClassVar[str]
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __init_subclass__(
+        cls, wraps: type[Checked] | None = None, fitted: str = "", **rest: Any
+    ) -> None:
+        super().__init_subclass__(**rest)
+        if wraps is None:  # a base class of adapters
+            return
+        cls._wraps, cls._fitted = wraps, fitted
+        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        given = {
+            name: one.replace(kind=both, default=cls._defaults.get(name, one.default))
+            for name, one in inspect.signature(wraps).parameters.items()
+        }
+        signature = inspect.Signature([inspect.Parameter("self", both), *given.values()])
+
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            for name in given:
+                setattr(self, name, bound.arguments[name])
+            super(cls, self).__init__()
+
+        __init__.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+        cls.__init__ = __init__
+
+    def _fit_wrapped(self: Any, *data: Any, **changed: Any) -> Any:
+        given = {**self.get_params(deep=False), **changed}
+        setattr(self, self._fitted, self._wraps(**given).fit(*data))
+        return self
+
+    @property
+    def _wrapped(self) -> Any:
+        return getattr(self, self._fitted)
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16, "max_iter": 3}
+        known = inspect.signature(cls._wraps).parameters
+        return {name: value for name, value in small.items() if name in known}
