@@ -41,8 +41,9 @@ def test_everything_it_writes(sensor, tmp_path):
         "forecast", sensor, *FEW,
         "--out", paths["csv"], "--model", paths["gfm"], "--report", paths["html"],
     )  # fmt: skip
-    for row in ("forecaster", "drawn weights", "ridge on delays", "last value"):
+    for row in ("forecaster: ", "drawn weights", "ridge on delays", "last value"):
         assert row in done.stdout
+    assert "deviations (standard deviations of the first 300 samples" in done.stdout
     assert "The 90 % band contains" in done.stdout
     assert "What follows the 400 samples, with a 90 % band:\n  20: x" in done.stdout
     lines = paths["csv"].read_text().splitlines()
@@ -115,8 +116,8 @@ def test_one_column_of_numbers_is_enough(tmp_path):
         "forecast", path, "--neurons", 10, "--origins", 3, "--out", path.with_name("f.csv")
     )
     assert (
-        "of 3 forecasts of 20 steps. All were fitted to the first 150 samples"
-        in " ".join(done.stdout.split())
+        "(standard deviations of the first 150 samples, to which all were fitted), of 3 "
+        "forecasts of 20 steps." in " ".join(done.stdout.split())
     )
     assert "  1900: ACTIVITY " in done.stdout
     lines = path.with_name("f.csv").read_text().splitlines()
@@ -124,6 +125,30 @@ def test_one_column_of_numbers_is_enough(tmp_path):
     assert len(lines) == 21
     named = invoke("forecast", path, "--neurons", 10, "--time", "ACTIVITY", code=1)
     assert "has times that do not increase" in named.stderr
+
+
+def test_dates_go_on_and_a_constant_column_changes_no_error(tmp_path):
+    days = np.arange(np.datetime64("2024-01-01"), np.datetime64("2024-04-01"))
+    wave = np.sin(0.5 * np.arange(91)) + 0.1 * np.cos(np.arange(91) ** 2)
+    alone = [f"{day},{one:.6f}" for day, one in zip(days, wave, strict=True)]
+    records = {}
+    for name, header, end in (("one", "date,x", ""), ("two", "date,x,station", ",7")):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join([header, *(line + end for line in alone)]))
+        given = ["forecast", path, "--neurons", 8, "--steps", 3]
+        records[name] = json.loads(invoke(*given, "--json").stdout)
+    one, two = records["one"], records["two"]
+    assert two["backtest"] == one["backtest"]
+    assert two["chosen"] == one["chosen"]
+    assert two["channels"] == ["x"]
+    assert "Left out column 'station', which does not vary." in two["notes"]
+    assert one["times"] == ["2024-04-01", "2024-04-02", "2024-04-03"]
+    done = invoke(*given, "--out", tmp_path / "f.csv", "--report", tmp_path / "f.html")
+    assert "  2024-04-01: x " in done.stdout
+    lines = (tmp_path / "f.csv").read_text().splitlines()
+    assert lines[0] == "date,x,x_lower,x_upper"
+    assert lines[3].startswith("2024-04-03,")
+    assert "<!-- 2024-Apr -->" in (tmp_path / "f.html").read_text()  # on the axis
 
 
 def test_digits_resolve_what_varies():

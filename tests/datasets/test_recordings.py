@@ -26,12 +26,15 @@ def check(recording, values):
     assert recording.dt == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_csv(tmp_path, values, delimiter):
+def test_csv(tmp_path, values, delimiter, decimal):
+    if delimiter == decimal:
+        pytest.skip("not clear")
     path = tmp_path / "it.csv"
-    np.savetxt(
-        path, values, "%.17g", delimiter, header=HEADER.replace(",", delimiter), comments=""
-    )
+    lines = [delimiter.join(map(repr, row)) for row in values.tolist()]
+    text = "\n".join(lines).replace(".", decimal)
+    path.write_text(f"{HEADER.replace(',', delimiter)}\n{text}\n")
     recording = read_recording(path)
     check(recording, values)
     assert recording.drive_names == ("drive_0", "drive_1")
@@ -169,6 +172,107 @@ def test_the_time_of_a_series_may_be_named():
         read_sampled(io.BytesIO(b"s,x\n2,1\n1,3\n0,7\n"), time="s", format="csv")
     with pytest.raises(DataError, match="has 1 values in line 2, but the first line has 2"):
         read_sampled(io.BytesIO(b"1,2\n3\n4,5\n"), format="csv")
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize(
+    ("start", "rule", "form"),
+    [
+        ("2019-12-31", "D", "%Y-%m-%d"),
+        ("2020-02-28 21:00", "3h", "%Y-%m-%d %H:%M:%S"),
+        ("2020-02-28 21:00", "90s", "%Y-%m-%dT%H:%M:%SZ"),
+        ("2019-11-30", "ME", "%d.%m.%Y"),
+        ("2019-11-01", "MS", "%b %Y"),
+        ("2019-11-01", "MS", "%Y-%m"),
+        ("2019-10-01", "QS", None),
+        ("2020-01-02", "B", "%m/%d/%Y"),
+        ("2020-01-02", "W", "%Y%m%d"),
+        ("2016-02-29", "YE", "%d/%m/%Y"),
+    ],
+)
+def test_dates_are_continued_as_pandas_does(start, rule, form):
+    import pandas
+
+    dates = pandas.date_range(start, periods=60, freq=rule)
+    written = dates.strftime(form) if form else dates.to_period("Q").astype(str)
+    lines = [f"{one};{i},5" for i, one in enumerate(written[:50])]
+    text = "\n".join(["Date;x", *lines])
+    series = read_sampled(io.BytesIO(text.encode()), format="csv")
+    assert (series.names, series.notes) == (("x",), ())
+    assert series.values[:, 0].tolist() == [i + 0.5 for i in range(50)]
+    assert (series.times(np.arange(1, 11)) == dates[50:].to_numpy()).all()
+    named = read_sampled(io.BytesIO(text.encode()), format="csv", time="Date")
+    assert (named.times([-49, 0]) == dates[[0, 49]].to_numpy()).all()
+
+
+def test_dates_without_a_rule_are_left_out_and_told():
+    def read(column, **given):
+        text = "\n".join(["when,x", *(f"{one},{i}" for i, one in enumerate(column))])
+        return read_sampled(io.BytesIO(text.encode()), format="csv", **given)
+
+    weekdays = np.busday_offset(np.datetime64("2024-01-01"), np.arange(60))
+    closed = np.delete(weekdays, [10, 31])  # holidays
+    assert read(closed).times([1, 2]).astype(str).tolist() == ["2024-03-25", "2024-03-26"]
+    gap = read(["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"])
+    assert gap.notes == (
+        "Left out column 'when', whose dates are not at regular distances.",
+    )
+    assert gap.times([1, 2]).tolist() == [1, 2]
+    with pytest.raises(DataError, match="not at regular distances, so it cannot be the `t"):
+        read(["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"], time="when")
+    assert read(["a", "b", "a"]).notes == ("Left out column 'when', which is text.",)
+    with pytest.raises(DataError, match="dates that fall: sort the samples, the oldest"):
+        read(["2024-01-03", "2024-01-02", "2024-01-01"])
+    with pytest.raises(
+        DataError, match="'date', asked for with `time`; its columns are wh"
+    ):
+        read(["2024-01-03", "2024-01-02", "2024-01-01"], time="date")
+
+
+@pytest.mark.needs("pyarrow")
+def test_dates_of_parquet(tmp_path):
+    import pandas
+
+    dates = pandas.date_range("2024-01-31", periods=5, freq="ME")
+    table = pandas.DataFrame({"day": dates, "who": list("abcde"), "x": np.arange(5.0)})
+    table.to_parquet(tmp_path / "it.parquet")
+    series = read_sampled(tmp_path / "it.parquet")
+    assert series.values[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert series.times([1]).astype(str).tolist() == ["2024-06-30"]
+    assert series.notes == ("Left out column 'who', which is text.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("v\n1,5\n-2\n,25\n", [[1.5], [-2], [0.25]]),
+        ("t;v\n0;1,5\n1;2e-1\n2;-,5\n", [[1.5], [0.2], [-0.5]]),
+        ("  1.5  2\n 3.5   4\n  9.5   6\n", [[1.5, 2], [3.5, 4], [9.5, 6]]),
+        ("1,5 2\n3,5 4\n9,5 6\n", [[1.5, 2], [3.5, 4], [9.5, 6]]),
+        ("a b\n1 2\n3 4\n", [[1, 2], [3, 4]]),
+    ],
+)
+def test_decimal_commas_and_blanks_between_numbers(text, values):
+    found = read_sampled(io.BytesIO(text.encode()), format="csv")
+    assert found.values.tolist() == values
+
+
+def test_a_blank_line_of_one_column_is_a_missing_sample():
+    found = read_sampled(io.BytesIO(b"x\n1\n2\n3\n\n\n"), format="csv")
+    assert found.values.tolist() == [[1], [2], [3]]
+    with pytest.raises(DataError, match="no value in column 'x' at sample 1 .* or cut the"):
+        read_sampled(io.BytesIO(b"x\n1\n\n3\n"), format="csv")
+
+
+def test_an_empty_column_is_left_out_and_told():
+    text = b"x,y\n1,\n2,\n4,\n"
+    found = read_sampled(io.BytesIO(text), format="csv")
+    assert found.names == ("x",)
+    assert found.notes == ("Left out column 'y', which is empty.",)
+    with pytest.raises(DataError, match="no value in column 'y' at sample 0"):
+        read_sampled(io.BytesIO(text), format="csv", columns=["y"])
+    with pytest.raises(DataError, match="cut the file there, or name other `columns`"):
+        read_sampled(io.BytesIO(b"x,y\n1,2\n2,\n4,3\n"), format="csv")
 
 
 def written_by_another(path, values):

@@ -220,12 +220,32 @@ def test_a_backtest_prints_who_wins(table):
     better["forecaster"] = table.truth + 1e-12
     exact = replace(table, forecasts=better).summary
     assert "The forecaster is about as good as drawn weights" in exact
-    better["forecaster"] = better["drawn weights"] + 1e-7
-    assert "did not use solved weights" not in replace(table, forecasts=better).summary
-    better["drawn weights"] = better["forecaster"]
-    same = replace(table, forecasts=better).summary
-    assert "is about as good as" in same
-    assert "The forecaster did not use solved weights" in same
+    for kept, told in (("solved weights", False), ("drawn weights", True)):
+        used = {"forecaster": kept, "drawn weights": "drawn weights"}
+        shown = replace(table, forecasts=better, used=used)
+        assert ("because solved weights were no better" in shown.summary) == told
+    used = dict.fromkeys(used, "ridge on delays")
+    shown = replace(table, forecasts=better, used=used)
+    assert "drawn" not in shown.summary.replace("drawn weights were", "")
+    assert "\nforecaster: ridge on delays" in str(shown)
+    assert "\ndrawn weights: ridge on delays" in str(shown)
+
+
+def test_a_channel_that_does_not_vary_changes_no_error(table):
+    def wider(one):
+        return np.concatenate([one, np.full_like(one[:, :, :1], 5.0)], axis=2)
+
+    same = replace(
+        table,
+        truth=wider(table.truth),
+        forecasts={name: wider(one) for name, one in table.forecasts.items()},
+        spread=np.append(table.spread, np.nan),
+        widths=np.pad(table.widths, ((0, 0), (0, 1))),
+    )
+    assert same.medians == pytest.approx(table.medians, rel=1e-12)
+    assert same.coverage == pytest.approx(table.coverage)
+    for name, steps in table.valid_steps.items():
+        assert np.array_equal(same.valid_steps[name], steps)
 
 
 def test_a_backtest_beside_drawn_weights_and_with_known_inputs():

@@ -383,7 +383,7 @@ def test_a_fit_that_fails_leaves_the_one_before(forecaster, series):
 
     model = copy.deepcopy(forecaster)
     before = model.forecast(5)
-    with pytest.raises(ValueError, match="longer than the washout of 5000"):
+    with pytest.raises(ValueError, match="at least 5004 samples, for a washout of 5000"):
         model.set_params(washout=5000).fit(100 + 50 * series[:300, :1])
     assert np.array_equal(model.forecast(5), before)
 

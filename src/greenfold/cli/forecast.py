@@ -23,7 +23,8 @@ class Columns:
     """How DATA is read.
 
     columns : Columns to use, or patterns ('x*'); all except the time by default.
-    time : Column with the times; columns like time, year or index are found.
+    time : Column with times or dates; dates, and columns like time, year or index, are
+        found.
     format : Format of DATA, if it has no known suffix: csv, npz or parquet.
     """
 
@@ -112,23 +113,21 @@ def forecast(
             notes=[*study.table.notes(), *study.notes],
         )
         chosen = study.final.chosen_
-        show.text(f"Fitted to the whole series: {chosen.setting}.")
+        show.text(study.fitted)
         show.text(f"Why: {chosen.comparison}.")
         print(f"What follows the {len(read.values)} samples, with a 90 % band:")
-        digits = _digits(read.values)
-        for index, (row, *ends) in enumerate(
-            zip(study.ahead, *study.band, strict=True), start=1
-        ):
-            cells = zip(read.names, row, *ends, strict=True)
+        digits = _digits(study.data.values)
+        rows = zip(study.times, study.ahead, *study.band, strict=True)
+        for index, (time, row, *ends) in enumerate(rows, start=1):
+            cells = zip(study.data.names, row, *ends, strict=True)
             told = [
                 f"{name} {one:.{n}g} ({a:.{n}g} to {b:.{n}g})"
                 for (name, one, a, b), n in zip(cells, digits, strict=True)
             ]
             if len(told) > _SHOWN:
                 told[_SHOWN:] = [f"and {len(told) - _SHOWN} more channels"]
-            known = read.dt is not None
-            at = f"{float(study.moments(index)):.6g}" if known else f"step {index}"
-            print(f"  {at}: {', '.join(told)}")
+            at = f"{time:.10g}" if isinstance(time, float) else time
+            print(f"  {'step ' * (study.axis == 'step')}{at}: {', '.join(told)}")
             if index == _PRINTED and index < len(study.ahead):
                 print(f"  … and {len(study.ahead) - index} more steps; --out writes all.")
                 break
@@ -154,9 +153,7 @@ def _write(path: Path, study: "ForecastStudy") -> None:
 
     data = study.data
     bounds = [f"{name}_{side}" for side in ("lower", "upper") for name in data.names]
-    rows: list[list[object]] = [["step" if data.dt is None else "time"]]
-    rows[0] += [*data.names, *bounds]
-    for n, parts in enumerate(zip(study.ahead, *study.band, strict=True), start=1):
-        at = n if data.dt is None else float(study.moments(n))
-        rows.append([at, *(value for one in parts for value in one)])
+    rows: list[list[object]] = [[study.axis, *data.names, *bounds]]
+    for time, *parts in zip(study.times, study.ahead, *study.band, strict=True):
+        rows.append([time, *(value for one in parts for value in one)])
     write_csv(path.expanduser(), rows)

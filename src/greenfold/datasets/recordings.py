@@ -6,20 +6,31 @@ import csv
 import fnmatch
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._base.checks import needs
 from .._base.messages import Argument, listed
 from .arrays import load_array, load_arrays
 from .files import File, name_of, read_bytes, suffix_of
-from .parsed import DataError, lines_of, naming, number, parse_values, readable, refuse_data
+from .parsed import (
+    DECIMAL_COMMA,
+    DataError,
+    lines_of,
+    naming,
+    number,
+    parse_values,
+    readable,
+    refuse_data,
+)
 
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"(drive|input|in|u)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
@@ -31,6 +42,19 @@ _INDEX = re.compile(
 )
 #: Largest change of time steps by rounding in the file, as a share of their median.
 _JITTER = 0.01
+#: Largest share of weekdays that may be missing in daily data.
+_HOLIDAYS = 0.1
+#: Forms of dates beside those of ISO 8601, and parts that its reader does not know.
+_DATES = [
+    f"{date}{time}"
+    for date in (
+        *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%y", "%m/%d/%y"),
+        *("%d-%b-%Y", "%d %b %Y", "%b %Y", "%b-%y", "%Y%m%d"),
+    )
+    for time in ("", " %H:%M", " %H:%M:%S")
+]
+_ZONE = re.compile(r"(?<=:\d\d) ?(Z|[+-]\d\d:?\d\d)$|(?<=\.\d{3}) ?Z$")
+_QUARTER = re.compile(r"^(\d{4})[ -]?Q([1-4])$")
 #: First bytes of HDF5, which MATLAB writes after a header of 512 bytes.
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: Number of lines in which the values of a file must begin.
@@ -178,12 +202,36 @@ class SampledSeries:
         Time between samples, if the file gives it.
     end : float
         Time of the last sample, or its index if the file gives no times.
+    dates : ndarray of datetime64 (n_samples,) or None
+        Dates of the samples, if the file gives them at regular distances.
+    notes : tuple of str
+        What was not read as a channel, and why.
     """
 
     values: NDArray[np.float64]
     names: tuple[str, ...]
     dt: float | None
     end: float
+    dates: NDArray[np.datetime64] | None = None
+    notes: tuple[str, ...] = ()
+
+    def times(self, steps: ArrayLike) -> NDArray[Any]:
+        r"""Return dates or times of steps after the end; the steps if there are neither.
+
+        Examples
+        --------
+        >>> from io import BytesIO
+        >>> from greenfold.datasets import read_sampled
+        >>> monthly = b"date,x\n2024-01-31,1\n2024-02-29,2\n2024-03-31,4\n"
+        >>> read_sampled(BytesIO(monthly), format="csv").times([1, 2]).astype(str).tolist()
+        ['2024-04-30', '2024-05-31']
+        """
+        steps = np.asarray(steps)
+        if self.dates is not None:
+            made = _dates_after(self.dates, steps)
+            assert made is not None  # or they would not have been kept
+            return made
+        return steps if self.dt is None else self.end + self.dt * steps
 
 
 def read_sampled(
@@ -200,18 +248,19 @@ def read_sampled(
     path, format
         As for :func:`read_recording`, with one column per channel and one row per sample.
         Text needs no line with names: one column is then called ``value``, and several
-        ``column_1`` and so on. Columns with text, such as dates, are left out.
+        ``column_1`` and so on. Columns with other text than dates are left out.
     columns : sequence of str, optional
         Columns to read, or patterns such as ``"x*"``; by default, all except the time.
     time : str, optional
-        Column with the times. By default, a column ``t`` or ``time``; or a column with a
-        name like ``year`` or ``index``, or without a name, whose values rise in equal
-        steps, as the first of several without names may do.
+        Column with the times. By default, a column ``t`` or ``time``; or one with dates
+        that follow each other by equal times, by months, or by weekdays with few gaps; or
+        one with a name like ``year`` or ``index``, or without a name, whose values rise in
+        equal steps, as the first of several without names may do.
 
     Returns
     -------
     SampledSeries
-        The times give its ``dt``.
+        The times give its ``dt``, and its method ``times`` continues them.
 
     Examples
     --------
@@ -221,27 +270,115 @@ def read_sampled(
     >>> series.values.shape, series.names, round(series.dt, 3)
     ((2, 2), ('x', 'y'), 0.1)
     """
-    name, found, spacing = _read_columns(path, format, one_series=True)
+    name, every, spacing = _read_columns(path, format, one_series=True)
     with naming(name):
-        times = _times(found) if time is None else _choose(found, [time], _TIME, "time")
+        text = {key: one for key, one in every.items() if _may_be_dates(key, one)}
+        found = {key: one for key, one in every.items() if key not in text}
+        times = _times(found) if time is None else _choose(every, [time], _TIME, "time")
+        known = [key for key in times if key in found and (time or _TIME.fullmatch(key))]
+        dates, notes = None, list[str]()
+        for key, written in text.items() if time not in text else [(time, text[time])]:
+            why = "which is text"
+            if dates is None and not known:
+                dates, why = _read_dates(written)
+            wrong = f"has a column {key!r}, {why}, so it cannot be the "
+            refuse_data(time and why, wrong, Argument("time"), " of the samples.")
+            notes += [f"Left out column {key!r}, {why}."] if why else []
+        times = [key for key in times if key in found]
         # A file with a single column `t` is a series of that name.
         times = times if len(times) < len(found) else []
         chosen = _choose(found, columns, re.compile(".*"), "columns")
         chosen = [key for key in chosen if columns is not None or key not in times[:1]]
+        empty = [key for key in chosen if columns is None and np.isnan(found[key]).all()]
+        if len(empty) < len(chosen):
+            chosen = [key for key in chosen if key not in empty]
+            notes += [f"Left out column {key!r}, which is empty." for key in empty]
         for key in chosen:
             gaps = np.flatnonzero(np.isnan(found[key]))
-            if len(gaps):
-                raise DataError(
-                    f"has no value in column {key!r} at sample {gaps[0]} (the first of "
-                    f"{len(gaps)}): fill the gaps, or cut the file there."
-                )
+            where = f"at sample {next(iter(gaps), 0)} (counting from 0; {len(gaps)} in all)"
+            what = f"has no value in column {key!r} {where}: fill the gaps"
+            cure = (" or cut the file there.",)
+            if len(chosen) > 1:
+                cure = ", cut the file there, or name other ", Argument("columns"), "."
+            refuse_data(len(gaps), what, *cure)
         dt, end = spacing, None
         if times and times[0] not in chosen:
             dt = _spacing(found[times[0]], "cut the file there")
             end = float(found[times[0]][-1])
     values = np.column_stack([found[key] for key in chosen])
     end = (len(values) - 1) * (dt or 1.0) if end is None else end
-    return SampledSeries(values, tuple(chosen), dt, end)
+    return SampledSeries(values, tuple(chosen), dt, end, dates, tuple(notes))
+
+
+def _may_be_dates(name: str, values: NDArray[Any]) -> bool:
+    """Return whether values are text, dates, or numbers such as 20241231."""
+    if values.dtype.kind != "f" or not _INDEX.fullmatch(name):
+        return values.dtype.kind != "f"
+    return bool(np.all((values >= 1700_01_01) & (values <= 2200_12_31)))
+
+
+def _read_dates(written: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
+    """Return dates that follow a rule, or None and why there are none."""
+    why = "which is text"
+    for dates in _parsed_dates(written):
+        if np.isnat(dates).any():
+            continue
+        falls = len(dates) > 1 and bool((np.diff(dates) < np.timedelta64(0)).all())
+        refuse_data(falls, "has dates that fall: sort the samples, the oldest first.")
+        if _dates_after(dates, np.zeros(1)) is not None:
+            return dates, ""
+        why = "whose dates are not at regular distances"
+    return None, why
+
+
+def _parsed_dates(written: NDArray[Any]) -> Iterator[NDArray[np.datetime64]]:
+    """Parse dates in every way in which all of them can be read."""
+    if written.dtype.kind == "M":
+        yield written.astype("M8[us]")
+        return
+    texts = [f"{one:.0f}" if written.dtype.kind == "f" else one for one in written.tolist()]
+    plain = [_ZONE.sub("", _QUARTER.sub(_month, one)) for one in texts]
+    if all("-" in one for one in plain):
+        with suppress(ValueError):
+            yield np.array(plain, dtype="M8[us]")
+    for form in _DATES:
+        with suppress(ValueError):
+            yield np.array([datetime.strptime(one, form) for one in texts], dtype="M8[us]")
+
+
+def _month(quarter: re.Match[str]) -> str:
+    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02d}"
+
+
+def _dates_after(
+    dates: NDArray[np.datetime64], steps: NDArray[Any]
+) -> NDArray[np.datetime64] | None:
+    """Return the dates at steps after the last; None if the dates follow no rule.
+
+    They are equally far apart, or by months, or are weekdays with few gaps for holidays.
+    """
+    if len(dates) < 3:
+        return None
+    steps, gaps = steps.astype(int), np.diff(dates) / np.timedelta64(1, "us")
+    days, months = dates.astype("M8[D]"), dates.astype("M8[M]")
+    by, offset = np.diff(months).astype(int), days - months.astype("M8[D]")
+    whole = bool((days == dates).all())
+    if whole and by[0] > 0 and (by == by[0]).all():  # years too, which differ by a day
+        ahead = months[-1] + by[0] * steps
+        if ((days + 1).astype("M8[M]") > months).all():
+            return (ahead + 1).astype("M8[D]") - 1
+        if (offset == offset[0]).all():
+            return ahead.astype("M8[D]") + offset[0]
+    usual = float(np.median(gaps))
+    if usual > 0 and (np.abs(gaps - usual) <= _JITTER * usual).all():
+        made = dates[-1] + np.rint(steps * usual).astype("m8[us]")
+        units = (unit for unit in ("D", "s") if (made == made.astype(f"M8[{unit}]")).all())
+        return made.astype(f"M8[{next(units, 'us')}]")
+    if whole and np.is_busday(days).all():
+        missing = np.busday_count(days[:-1], days[1:]) - 1
+        if missing.min() == 0 and missing.mean() < _HOLIDAYS:
+            return np.busday_offset(days[-1], steps)
+    return None
 
 
 def _times(columns: Mapping[str, NDArray[np.float64]]) -> list[str]:
@@ -271,10 +408,11 @@ def _read_columns(
     name, content = read_bytes(path)
     with naming(name):
         read: Any = _COLUMNS[suffix]
-        if read is _read_csv:
+        if read in (_read_csv, _read_parquet):
             columns = read(content, one_series)
         else:
             columns = read(content, Path(name).stem)
+        if read is not _read_csv:
             refuse_data(not columns, "holds no numbers: write one array for each channel.")
             if one_series:
                 _check_lengths({key: one for key, one in columns.items() if key != "dt"})
@@ -322,11 +460,17 @@ def _spacing(
 
 
 def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
-    """Return columns by name; of one series, leave out text such as dates."""
-    lines = [one for one in lines_of(content) if one.strip() and one[0] != "#"]
+    """Return columns by name; of one series, also those of text, such as dates."""
+    written = [one for one in lines_of(content) if one[:1] != "#"]
+    lines = [one for one in written if one.strip()]
     cure = "name the columns, then give one sample per line."
     refuse_data(len(lines) < 2, f"is empty: {cure}")
-    delimiter = max(",;\t", key=lines[min(len(lines), _PREAMBLE) - 1].count)
+    delimiter = _delimiter(lines)
+    if delimiter == " ":
+        lines = [" ".join(one.split()) for one in lines]
+    if one_series and delimiter not in lines[-1]:  # a blank line is a missing sample
+        filled = "\n".join(written).strip("\n ").split("\n")
+        lines = [one if one.strip() else "nan" for one in filled]
     skipped = 0 if one_series else _preamble(lines, delimiter)
     first, second = csv.reader(lines[:2], delimiter=delimiter)
     unnamed = one_series and _is_unnamed(first, second)
@@ -336,22 +480,26 @@ def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
         lines.insert(0, delimiter.join(header))
     else:
         header = [key.strip().strip('"') for key in first]
-        numbers = not one_series and None not in map(number, header)
+        numbers = not one_series and all(map(_is_number, header))
         refuse_data(
             numbers, "begins with numbers: name the columns, as in drive_0,state_0."
         )
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; rename one of them.")
-    text: set[int] = set()
+    text: dict[int, list[str]] = {}
     if one_series:
         row = next(csv.reader(lines[1:2], delimiter=delimiter))
-        text = {i for i, one in enumerate(row) if _is_text(one)}
-        others = list(csv.reader(lines[2:], delimiter=delimiter)) if text else []
+        text = {i: [] for i, one in enumerate(row) if _is_text(one)}
+        for one in csv.reader(lines[1:], delimiter=delimiter) if text else ():
+            for i, column in text.items():
+                column.append(one[i].strip() if i < len(one) else "")
         # A column that continues with numbers is not text: its first value is wrong.
-        text = {i for i in text if all(_is_text(one[i]) for one in others if i < len(one))}
-        text = text if len(text) < len(row) == len(header) else set()
+        text = {i: one for i, one in text.items() if not any(map(_is_number, one))}
+        text = text if len(text) < len(row) == len(header) else {}
     kept = [i for i in range(len(header)) if i not in text]
     columns = kept if text else None
+    if delimiter != ",":
+        lines[1:] = [one.replace(",", ".") for one in lines[1:]]
     try:
         values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2, usecols=columns)
     except ValueError:  # a field is empty, and becomes NaN, or is not a number
@@ -366,7 +514,21 @@ def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
         values = np.concatenate(found)
     what = f"names {len(kept)} columns but its lines hold {values.shape[1]} values"
     refuse_data(values.shape[1] != len(kept), f"{what}; write one value for each column.")
-    return {header[k]: column for k, column in zip(kept, values.T, strict=True)}
+    numbers = {header[k]: column for k, column in zip(kept, values.T, strict=True)}
+    return {header[i]: np.array(one) for i, one in text.items()} | numbers
+
+
+def _delimiter(lines: list[str]) -> str:
+    """Return what separates the columns, where commas may be decimal marks."""
+    line = lines[min(len(lines), _PREAMBLE) - 1]
+    for mark in "\t;":
+        if mark in line:
+            return mark
+    fields = line.split()
+    if len(fields) > 1 and all(map(_is_number, fields)):
+        return " "
+    alone = DECIMAL_COMMA.fullmatch(line.strip()) and "," not in lines[0]
+    return ";" if alone else ","
 
 
 def _preamble(lines: list[str], delimiter: str) -> int:
@@ -375,7 +537,7 @@ def _preamble(lines: list[str], delimiter: str) -> int:
     Returns the number of removed lines. The values begin with two lines of as many numbers.
     """
     rows = list(csv.reader(lines[:_PREAMBLE], delimiter=delimiter))
-    numeric = [None not in [number(one) for one in row if one.strip()] for row in rows]
+    numeric = [all(_is_number(one) for one in row if one.strip()) for row in rows]
     at = next(
         (
             i
@@ -399,11 +561,16 @@ def _is_unnamed(first: list[str], second: list[str]) -> bool:
         return False  # pandas numbers columns without names
     pairs = zip(first, second, strict=False)
     alike = all(_is_text(a) == _is_text(b) for a, b in pairs if a and b)
-    return alike and any(number(one) is not None for one in first)
+    return alike and any(map(_is_number, first))
 
 
 def _is_text(field: str) -> bool:
-    return bool(field.strip()) and number(field) is None
+    return bool(field.strip()) and not _is_number(field)
+
+
+def _is_number(field: str) -> bool:
+    """Return whether a field is a number, with a decimal point or a decimal comma."""
+    return number(field) is not None or bool(DECIMAL_COMMA.fullmatch(field.strip()))
 
 
 def _columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -494,11 +661,19 @@ def _read_tdms(content: bytes, stem: str) -> dict[str, Any]:
     return columns
 
 
-def _read_parquet(content: bytes, stem: str) -> dict[str, Any]:
+def _read_parquet(content: bytes, one_series: bool) -> dict[str, Any]:
     with needs("Parquet", "parquet"), readable(".parquet"):
         table = import_module("pyarrow.parquet").read_table(io.BytesIO(content))
-    columns = ((key, table.column(key)) for key in table.column_names)
-    return {key: _numbers(key, one.to_numpy(zero_copy_only=False)) for key, one in columns}
+    columns = {
+        key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
+    }
+    text = {
+        key: one for key, one in columns.items() if one_series and one.dtype.kind in "OM"
+    }
+    others = {key: _numbers(key, one) for key, one in columns.items() if key not in text}
+    return others | {
+        k: one.astype(str) if one.dtype.kind == "O" else one for k, one in text.items()
+    }
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:

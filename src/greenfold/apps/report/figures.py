@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
@@ -138,7 +139,11 @@ def drawing(
         axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
         for one in axes:
             # Seven long numbers would overlap on a figure this narrow.
-            one.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+            ticks: Any = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+            if x == "date":
+                ticks = AutoDateLocator(minticks=2, maxticks=6)
+                one.xaxis.set_major_formatter(ConciseDateFormatter(ticks))
+            one.xaxis.set_major_locator(ticks)
         axes[-1].set_xlabel(x)
         axes[n_rows // 2].set_ylabel(y)
         made = Picture(figure, axes, title, name)

@@ -2,12 +2,11 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._base.checks import needs
 from ...datasets import SampledSeries
@@ -34,14 +33,29 @@ class ForecastStudy:
     final: ReservoirForecaster
     ahead: np.ndarray
     band: tuple[np.ndarray, np.ndarray]
-    #: Warnings of the last fit and forecast.
+    #: What was left out, and warnings of the last fit and forecast.
     notes: list[str]
 
-    def moments(self, steps: ArrayLike) -> np.ndarray:
-        """Return the times of steps after the end; the steps if ``dt`` is unknown."""
-        if self.data.dt is None:
-            return np.asarray(steps)
-        return self.data.end + self.data.dt * np.asarray(steps)
+    @property
+    def axis(self) -> str:
+        """What the times of its samples are."""
+        if self.data.dates is not None:
+            return "date"
+        return "step" if self.data.dt is None else "time"
+
+    @property
+    def times(self) -> list[Any]:
+        """Times of the forecast: dates as text, numbers, or steps."""
+        found = self.data.times(np.arange(1, len(self.ahead) + 1))
+        return (found.astype(str) if self.axis == "date" else found).tolist()
+
+    @property
+    def fitted(self) -> str:
+        """What the last fit chose, where that may differ from what the table judges."""
+        chosen, judged = self.final.chosen_, self.table.used[OWN]
+        told = f"Fitted to the whole series: {chosen.setting}."
+        other = f" The forecaster of the table used {judged}, on fewer samples."
+        return told + (other if judged != chosen.kept else "")
 
     def record(self) -> dict[str, Any]:
         """Return the results for JSON."""
@@ -50,6 +64,7 @@ class ForecastStudy:
             "channels": self.data.names,
             "samples": len(self.data.values),
             "dt": self.data.dt,
+            "times": self.times,
             "backtest": self.table.record(),
             "neurons": self.final.driven_.n_neurons,
             "chosen": asdict(self.final.chosen_),
@@ -74,6 +89,13 @@ def study_forecast(
     ``on_part`` is called with a description and a weight before each part, and ``options``
     are those of `ReservoirForecaster`.
     """
+    varies = np.ptp(data.values, axis=0) > 0
+    notes = list(data.notes)
+    if varies.any() and not varies.all():
+        lost = [name for name, one in zip(data.names, varies, strict=True) if not one]
+        notes += [f"Left out column {one!r}, which does not vary." for one in lost]
+        kept = tuple(one for one in data.names if one not in lost)
+        data = replace(data, values=data.values[:, varies], names=kept)
     values = data.values
     model = ReservoirForecaster(**options)
     on_part("forecasting held-out samples", 1.0)
@@ -86,7 +108,7 @@ def study_forecast(
         final = model.fit(values)
         ahead, band = final.forecast(n_steps), final.forecast_band(n_steps)
     told = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-    notes = [f"{one[0].upper()}{one[1:]}" for one in dict.fromkeys(told)]
+    notes += [f"{one[0].upper()}{one[1:]}" for one in dict.fromkeys(told)]
     return ForecastStudy(name, data, table, final, ahead, band, notes)
 
 
@@ -113,9 +135,9 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
 
     table, names = study.table, study.data.names[:_SHOWN]
     before = study.data.values[-2 * len(study.ahead) :]
-    times = study.moments(np.arange(1 - len(before), len(study.ahead) + 1))
+    times = study.data.times(np.arange(1 - len(before), len(study.ahead) + 1))
     past, ahead = np.split(times, [len(before)])
-    x = "steps after the end of the series" if study.data.dt is None else "time"
+    x = "steps after the end of the series" if study.axis == "step" else study.axis
     for channel, name in enumerate(names):
         with look.drawing(f"ahead{channel}", f"Forecast: {name}", x, _VALUE) as made:
             made.line(past, before[:, channel], look.TEXT, label="series", lw=1.2)
@@ -136,7 +158,7 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
     n = len(table.origins)
     made.caption = f"Root mean square over {n} forecasts of held-out samples."
     yield made
-    times = study.moments(steps + table.origins[0] - len(study.data.values))
+    times = study.data.times(steps + table.origins[0] - len(study.data.values))
     for channel, name in enumerate(names):
         with look.drawing(f"held{channel}", f"Held out: {name}", x, _VALUE) as made:
             own = table.truth[0, :, channel]

@@ -55,11 +55,15 @@ class Backtest:
         "ridge on delays", "last value" and, if the series has one, "last season". NaN after
         a divergence.
     spread : ndarray (n_channels,)
-        Standard deviation of the training samples, the unit of errors.
+        Standard deviation of the training samples, the unit of errors; NaN for a channel
+        that does not vary there, which errors and coverage leave out.
     widths : ndarray (horizon, n_channels) or None
         Half width of the forecaster's 90 % band; None if the series is too short for one.
     season : int
         Length of the season, or 1.
+    used : dict of str
+        What the fits of "forecaster" and "drawn weights" kept: "solved weights", "drawn
+        weights", "given weights", or "ridge on delays" without the network.
     index, columns : pandas.Index or None
         Rows and columns of the series, if it came from pandas.
     """
@@ -70,6 +74,7 @@ class Backtest:
     spread: np.ndarray
     widths: np.ndarray | None
     season: int
+    used: dict[str, str]
     index: Any = None
     columns: Any = None
 
@@ -84,8 +89,9 @@ class Backtest:
 
         Each is the root mean square over the channels.
         """
+        varies = ~np.isnan(self.spread)
         return {
-            name: np.sqrt((((made - self.truth) / self.spread) ** 2).mean(2))
+            name: np.sqrt((((made - self.truth) / self.spread)[:, :, varies] ** 2).mean(2))
             for name, made in self.forecasts.items()
         }
 
@@ -103,10 +109,8 @@ class Backtest:
     @property
     def valid_steps(self) -> dict[str, np.ndarray]:
         """Steps (n_origins,) before the error first exceeds 0.4 deviations, by name."""
-        truth = self.truth.swapaxes(0, 1)
         return {
-            name: valid_steps(made.swapaxes(0, 1), truth, self.spread)
-            for name, made in self.forecasts.items()
+            name: valid_steps(one.T[:, :, None], 0.0) for name, one in self.errors.items()
         }
 
     @property
@@ -114,21 +118,24 @@ class Backtest:
         """Share of the held-out samples inside the forecaster's 90 % band."""
         if self.widths is None:
             return None
-        return float((np.abs(self.forecasts[OWN] - self.truth) <= self.widths).mean())
+        inside = np.abs(self.forecasts[OWN] - self.truth) <= self.widths
+        return float(inside[:, :, ~np.isnan(self.spread)].mean())
 
     @property
     def summary(self) -> str:
         """Sentences that say whose median error is the smallest, and if solving paid."""
-        drawn = self.errors.get(DRAWN)
-        if drawn is None or not np.array_equal(self.errors[OWN], drawn, equal_nan=True):
+        kept = self.used[OWN]
+        if DRAWN not in self.used or kept not in (DRAWN, DELAYS):
             return self._compared
-        why = "The forecaster did not use solved weights, which were no better on unseen"
-        return f"{self._compared} {why} samples."
+        why = "because solved weights were no better on unseen samples"
+        return f"{self._compared} It used {kept}, {why}."
 
     @property
     def _compared(self) -> str:
         own, others = self.medians[OWN], dict(self.medians)
         del others[OWN]
+        if self.used.get(DRAWN) == self.used[OWN]:  # the same forecast
+            del others[DRAWN]
         name, least = min(others.items(), key=lambda one: one[1])
         other = "drawn weights" if name == DRAWN else f"the {name}"
         other = "ridge on delays" if name == DELAYS else other
@@ -159,6 +166,8 @@ class Backtest:
             shown = [*at, np.median(total), total.max()]
             cells = ["diverges" if not np.isfinite(one) else f"{one:.3g}" for one in shown]
             label = f"{name} ({self.season} steps)" if name == SEASON else name
+            kept = self.used.get(name, name)
+            label = label if kept == name else f"{name}: {kept}"
             rows.append([label, *cells, f"{valid[name].mean():.3g}"])
         return [*header, "valid steps"], rows
 
@@ -182,9 +191,9 @@ class Backtest:
         n, first = len(self.origins), int(self.origins[0])
         told = [
             self.summary,
-            f"Errors: root mean squares in deviations, of {n} "
-            f"forecast{'s' * (n != 1)} of {self.horizon} "
-            f"steps. All were fitted to the first {first} samples.",
+            f"Errors: root mean squares in deviations (standard deviations of the first "
+            f"{first} samples, to which all were fitted), of {n} "
+            f"forecast{'s' * (n != 1)} of {self.horizon} step{'s' * (self.horizon != 1)}.",
             "All steps: median over the forecasts; worst: the largest; valid steps: until "
             f"an error of {VALID:g}.",
         ]

@@ -154,6 +154,8 @@ class SequenceEstimator(Checked):
 
     #: Name of the argument of ``fit`` that holds the sequences, for errors.
     _argument: ClassVar[str]
+    #: Samples of a series beyond its pairs: 1 if the target is the next sample.
+    _ahead: ClassVar[int] = 0
     #: Leak of the network if none is given.
     _default_leak: ClassVar[float]
 
@@ -259,9 +261,7 @@ class SequenceEstimator(Checked):
         """
         seed = int(check_random_state(self.random_state).randint(2**31))
         if self.washout != "auto":
-            wanted = f"be at least two samples longer than the washout of {self.washout}"
-            n = len(pairs.longest)
-            check.must(n >= int(self.washout) + 2, self._argument, wanted, n)
+            self._check_length(pairs, int(self.washout))
         n_channels = pairs.longest.shape[1]
         drawn, kind = self._drawn(n_channels, seed), DRAWN
         if not isinstance(self.input_weights, str):
@@ -299,12 +299,16 @@ class SequenceEstimator(Checked):
         return RIDGES if self.ridge == "auto" else np.array([float(self.ridge)])
 
     def _check_known(self, pairs: Pairs, skipped: int) -> None:
-        wanted = f"be longer than the washout of {skipped} samples"
-        got = f"{len(pairs.longest)}; pass a longer sequence or washout=0"
-        check.must(len(pairs.longest) >= skipped + 2, self._argument, wanted, got)
+        self._check_length(pairs, skipped)
         n_known = sum(int(np.count_nonzero(one[skipped:])) for one in pairs.weights)
-        wanted = f"hold at least two targets after the washout of {skipped} samples"
-        check.must(n_known >= 2, "y", wanted, n_known)
+        wanted = f"hold at least three targets after the washout of {skipped} samples"
+        check.must(n_known >= 3, "y", wanted, n_known)
+
+    def _check_length(self, pairs: Pairs, skipped: int) -> None:
+        n, least = len(pairs.longest) + self._ahead, skipped + self._ahead + 3
+        wanted = f"have at least {least} samples, for a washout of {skipped}"
+        got = f"{n}; pass a longer sequence or washout=0"
+        check.must(n >= least, self._argument, wanted, got)
 
     def _seen_counts(self, pairs: Pairs) -> tuple[list[int], list[int]]:
         """Return numbers of last inputs to compare: with states, and without."""

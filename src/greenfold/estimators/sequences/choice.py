@@ -287,6 +287,11 @@ class Choice:
     n_steps: int
 
     @property
+    def kept(self) -> str:
+        """What the predictions come from: some weights, or ridge on delays."""
+        return "ridge on delays" if self.weights == "none" else f"{self.weights} weights"
+
+    @property
     def setting(self) -> str:
         """What was chosen, in words."""
         parts = [f"{self.weights} input weights"]

@@ -86,6 +86,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
     """
 
     _argument: ClassVar[str] = "series"
+    _ahead: ClassVar[int] = 1
     # Series to forecast are smooth.
     _default_leak: ClassVar[float] = 0.5
     n_channels_in_: int
@@ -446,17 +447,22 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             return model, model._y_scale.up(made).swapaxes(0, 1)
 
         model, made = forecasts_of(self.input_weights)
-        forecasts, widths = {OWN: made}, None
+        forecasts, widths, used = {OWN: made}, None, {OWN: model.chosen_.kept}
         if not (isinstance(self.input_weights, str) and self.input_weights == "random"):
-            forecasts[DRAWN] = forecasts_of("random")[1]
+            drawn, forecasts[DRAWN] = forecasts_of("random")
+            used[DRAWN] = drawn.chosen_.kept
         spread = model._y_scale.deviation
         with suppress(ValueError):  # too few held-out loops
             widths = model._half_widths(horizon, 0.9)[0] * spread
+        seen = values[:first]
+        varies = np.ptp(seen, axis=0) > 1e-12 * np.abs(seen).max(0)
+        spread = np.where(varies, spread, np.nan)
         simple, season = simple_forecasts(values, origins, horizon)
         truth = values[origins[:, None] + np.arange(horizon)]
         index, columns = getattr(series, "index", None), getattr(series, "columns", None)
         labels = (index, columns) if is_pandas(series) else (None, None)
-        return Backtest(origins, truth, forecasts | simple, spread, widths, season, *labels)
+        made = forecasts | simple
+        return Backtest(origins, truth, made, spread, widths, season, used, *labels)
 
     def _from_origins(
         self, z: np.ndarray, extra: np.ndarray, origins: np.ndarray, n_steps: int
