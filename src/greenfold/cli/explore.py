@@ -1,7 +1,7 @@
 """`greenfold explore`: make a page on which you change u by hand."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import options, show
 from .options import Answer, Tested, arg, command, invocation, opt, pick, refuse_if
@@ -60,7 +60,9 @@ def explore(
         if not (model is None or isinstance(model, Reservoir)):
             invocation.refuse("cannot be combined with this MODEL", "duration")
         if isinstance(model, ReservoirClassifier):
-            name, reservoir = Path(str(source)).name, model.reservoir_
+            name, reservoir = Path(str(source)).name, cast("Any", model.reservoir_)
+            why = "was fitted on a recorded device; explore needs the weights of a network"
+            refuse_if(not isinstance(reservoir, Reservoir), f"{source!r} {why}")
             duration = model.unfolding_.n_steps * model.unfolding_.dt
             start = Start.of(model, name)
             sources = [_of_model(model, name, data, files, seed)]

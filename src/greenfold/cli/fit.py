@@ -200,7 +200,7 @@ def _facts(
     bounded, parts = math.isfinite(row.bound), parts_of(seen, row)
     return {
         "data": _data(seen, fitted),
-        "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
+        "network": f"{row.network_and_order}, {row.reservoir.n_neurons} neurons",
         "input u": row.projection,
         **_accuracies(task, judged, spread),
         "η": f"{fitted.eta_:.4g}{at_the_end}",
@@ -518,7 +518,7 @@ def _show(record: dict[str, Any], rows: "Sequence[Row]", notes: list[str]) -> No
         list(columns),
         [[cell(row) for cell in columns.values()] for row in rows],
         title=f"{record['data']}: {record['n_train']} training and {record['n_test']} test "
-        f"series, {rows[0].classifier.reservoir_.n_neurons} neurons",
+        f"series, {rows[0].reservoir.n_neurons} neurons",
         n_text=2,
         bold=[i for i, row in enumerate(rows) if row.is_solved],
         notes=notes,

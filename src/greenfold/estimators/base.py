@@ -17,9 +17,11 @@ from .._base import codec
 from .._base.arrays import exponent
 from .._base.codec import Arrays, Field, Saved, Stored, refuse_file
 from .._base.threads import LARGE
+from ..devices.response import MeasuredResponse
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import Sliced, by_chunks
+from ..systems import rows_of
 from .parameters import (
     COUNT,
     NONE,
@@ -27,6 +29,7 @@ from .parameters import (
     POSITIVE,
     RANDOM_STATE,
     RESERVOIR,
+    RESPONSE,
     VERBOSE,
     Checked,
     ClassWeight,
@@ -136,7 +139,7 @@ class NetworkEstimator(SeriesEstimator):
     g: float
     tau: Any  # a number, and "auto" for some
     duration: float
-    reservoir: Reservoir | ArrayLike | None
+    reservoir: Reservoir | MeasuredResponse | ArrayLike | None
     readout_noise: float
     random_state: RandomState
     verbose: bool
@@ -155,6 +158,7 @@ class NetworkEstimator(SeriesEstimator):
         "reservoir": (
             NONE,
             RESERVOIR,
+            RESPONSE,
             array("a square matrix of finite weights", 2, square=True),
         ),
         "readout_noise": (NOT_NEGATIVE,),
@@ -165,19 +169,30 @@ class NetworkEstimator(SeriesEstimator):
     def _idle(self) -> list[Idle]:
         own, tau = isinstance(self.reservoir, Reservoir), self.tau != "auto"
         given = self.reservoir is not None
+        recorded = isinstance(self.reservoir, MeasuredResponse)
+        why = "with a MeasuredResponse, which has its own memory and time step"
         return [
+            (recorded, why, ("tau", "duration")),
             (given, "with a `reservoir`, which has its own weights", ("n_neurons", "g")),
             (own and tau, "with a Reservoir, which has its own time constant", ("tau",)),
         ]
 
     def _make_network(
         self, rng: np.random.Generator, tau: float, gain: Gain, *, linear: bool
-    ) -> Reservoir:
+    ) -> Reservoir | MeasuredResponse:
         """Return the network given as ``reservoir``, or draw a random network.
 
-        ``linear`` tells whether the estimator uses the linear order of the network.
+        ``linear`` tells whether the estimator uses the linear order of the network. Of a
+        measured response, only the steps of the series are returned.
         """
         given, name = self.reservoir, type(self).__name__
+        if isinstance(given, MeasuredResponse):
+            n = self.n_features_in_
+            if n > given.n_steps:
+                what = f"a response to at least {n} steps, the length of the series"
+                how = f" Fit it with MeasuredResponse.fit(…, n_steps={n})."
+                self._refuse("reservoir", what, how)
+            return MeasuredResponse(given.G[-n:], given.dt)
         if isinstance(given, Reservoir):
             if linear and not given.gain.is_linear:
                 what = f"The gain of the 'reservoir' of {name} is not linear, so it is "
@@ -199,9 +214,9 @@ class NetworkEstimator(SeriesEstimator):
                 f"{other if linear else ''}."
             ) from None
 
-    def _fixed_input(self, rng: np.random.Generator, n_neurons: int) -> np.ndarray | None:
-        """Return the input projection (n_neurons, n_channels), or None to solve for it."""
-        wish, shape = self.input_projection, (n_neurons, self.n_channels_in_)
+    def _fixed_input(self, rng: np.random.Generator, n_inputs: int) -> np.ndarray | None:
+        """Return the input projection (n_inputs, n_channels), or None to solve for it."""
+        wish, shape = self.input_projection, (n_inputs, self.n_channels_in_)
         if isinstance(wish, str):
             if wish != "random":
                 return None
@@ -214,11 +229,20 @@ class NetworkEstimator(SeriesEstimator):
         return u / np.linalg.norm(u)
 
 
+def sizes_of(network: Reservoir | MeasuredResponse) -> tuple[int, int]:
+    """Return the number of entries of u (of one channel) and of v."""
+    if isinstance(network, MeasuredResponse):
+        return network.n_inputs, network.n_outputs
+    return network.n_neurons, network.n_neurons
+
+
 def rows_to_fit(self: NetworkEstimator) -> int:
     """Return the number of rows of the network of an estimator, given or drawn."""
     given = self.reservoir
     if given is None:
         return self.n_neurons
+    if isinstance(given, MeasuredResponse):
+        return rows_of(given)
     return given.n_neurons if isinstance(given, Reservoir) else np.shape(given)[0]
 
 
@@ -232,6 +256,22 @@ def rows_to_read(self: NetworkEstimator, X: np.ndarray) -> int:
 
 class Unset(codec.Maybe):
     """An attribute that some fitted estimators lack."""
+
+
+class FittedNetwork(Field):
+    """A network or a measured response; a file without a kind holds a network."""
+
+    def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
+        """Return JSON with the kind."""
+        return codec.SAVED.pack(value, name, arrays)
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        """Return the network or the response."""
+        known = {"kind": Reservoir._kind, **told} if isinstance(told, dict) else told
+        made = codec.SAVED.unpack(known, name, stored)
+        if not isinstance(made, Reservoir | MeasuredResponse):
+            refuse_file(f"its {name} is a {type(made).__name__}.")
+        return made
 
 
 def describe_fitted(
@@ -304,7 +344,8 @@ class _Parameters(Field):
             return dict(told["pairs"])
         if "array" in told:
             return codec.Numbers(ndim=(1, 2)).unpack(told, name, stored)
-        return codec.SAVED.unpack(told, name, stored)
+        # A response that was given may have more steps than the series.
+        return codec.SAVED.unpack(told, name, stored._replace(lengths={}))
 
 
 class ClassLabels(Field):

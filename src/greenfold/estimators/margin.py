@@ -32,11 +32,12 @@ from .._base.progress import AsPart, display, watched
 from .._base.threads import with_few_threads
 from ..analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ..devices.noise import covariance
+from ..devices.response import MeasuredResponse
 from ..dynamics.dynamics import Dynamics
 from ..math.decisions import Clouds, Decision, decide
 from ..math.moments import ClassMoments
 from ..networks.gains import Gain
-from ..networks.reservoir import RESERVOIR, Reservoir
+from ..networks.reservoir import Reservoir
 from ..optimizers.ascent import Ascent, foretell
 from ..optimizers.convex import Convex, bound_near
 from ..optimizers.linear import LinearProblem
@@ -65,6 +66,7 @@ from ..unfolding.unfolding import Unfolding, unfold
 from ..validity import Validity
 from .base import (
     ClassLabels,
+    FittedNetwork,
     NetworkEstimator,
     SeriesClassifier,
     SeriesLike,
@@ -73,6 +75,7 @@ from .base import (
     describe_fitted,
     rows_to_fit,
     rows_to_read,
+    sizes_of,
 )
 from .onnx import Graph, export
 from .parameters import (
@@ -106,7 +109,7 @@ _STATE_ERROR = 1e-5
 _STARTS = 2
 
 #: The systems that a classifier solves and reads.
-Solved: TypeAlias = Unfolding | Dynamics
+Solved: TypeAlias = Unfolding | MeasuredResponse | Dynamics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +119,7 @@ class Head(Shown):
     #: Centre and scale of its `Frame`, in the original units of the series.
     centre: np.ndarray
     scale: float
-    #: (n_neurons, n_channels) and (n_neurons,).
+    #: (n_inputs, n_channels) and (n_outputs,).
     u: np.ndarray
     v: np.ndarray
     #: None if the order is too high for plain kernels.
@@ -135,7 +138,7 @@ class Head(Shown):
         return {**facts, "scale": self.scale, "u": self.u.shape, "kernel": self.kernel}
 
     def states(self, series: Series, system: Solved) -> np.ndarray:
-        """Return the network states (n_cases, n_neurons)."""
+        """Return the network states (n_cases, n_outputs)."""
         X = series.to_network(self.centre, self.scale)
         if isinstance(system, Dynamics):
             return to_host(system.states(X, self.u, n_sub=self.n_sub))
@@ -149,8 +152,8 @@ HEAD = codec.Object(
     Head,
     centre=codec.Numbers("channels", "steps"),
     scale=codec.NUMBER,
-    u=codec.Numbers("neurons", "channels"),
-    v=codec.Numbers("neurons"),
+    u=codec.Numbers("inputs", "channels"),
+    v=codec.Numbers("outputs"),
     kernel=codec.Maybe(KERNEL),
     soft_margin=codec.NUMBER,
     validity=codec.Maybe(codec.Object(Validity)),
@@ -180,17 +183,18 @@ def solve_head(
         found = optimize(own, stimuli, eta, method, u=u)
         assert own.step_error is not None
         n_sub = own.step_error.n_sub
-    elif system.order:
+    elif isinstance(system, Unfolding) and system.order:
         found = optimize(system, stimuli, eta, u=u, rng=None if known else seed)
     else:
         method = None if known else Convex() if certify else Convex(gap=np.inf)
         found = optimize(system, stimuli, eta, method, u=u)
     found.raise_if_interrupted()
-    projection, bound = found.u.reshape(system.n_neurons, -1), found.upper_bound
+    projection, bound = found.u.reshape(system.n_inputs, -1), found.upper_bound
     if known and system.is_linear:
         problem = LinearProblem(system.maps, stimuli, eta)
         bound = max(bound_near(problem, projection, found.v), found.soft_margin)
-    if isinstance(system, Unfolding) and system.has_kernels:
+    recorded = isinstance(system, MeasuredResponse)
+    if recorded or (isinstance(system, Unfolding) and system.has_kernels):
         kernel = system.kernels(projection, found.v)
     return Head(
         centre=frame.centre,
@@ -207,7 +211,12 @@ def solve_head(
 
 
 def share_input(
-    system: Unfolding, frames: list[Frame], eta: float, alone: list[Head], *, certify: bool
+    system: Unfolding | MeasuredResponse,
+    frames: list[Frame],
+    eta: float,
+    alone: list[Head],
+    *,
+    certify: bool,
 ) -> tuple[list[Head], float]:
     """Solve all comparisons with one input projection (order 0); return heads and a bound.
 
@@ -316,9 +325,11 @@ class ReservoirClassifier(
         to T/10 by cross-validation; `choose_tau` follows the paper.
     duration : float, default 10
         Duration T of the longest series.
-    reservoir : Reservoir or array_like (n_neurons, n_neurons), optional
+    reservoir : Reservoir, MeasuredResponse or array_like (n_neurons, n_neurons), optional
         Your own network instead of a random one. A Reservoir keeps its own time constant
-        (unless ``tau="auto"``) and gain.
+        (unless ``tau="auto"``) and gain. A MeasuredResponse of a device is linear (order
+        0), has its own time step, and is read after the last step; u then has one row per
+        input of the device, and v one entry per output.
     eta : float or "cv", default "cv"
         Control parameter η of the soft margin. "cv" chooses it by cross-validation at
         linear order, taking ``readout_noise`` into account.
@@ -371,7 +382,7 @@ class ReservoirClassifier(
     threshold_ : float or ndarray (n_classes,)
         Decision values are ``coupling_`` times the readout values, minus ``threshold_``.
         ``coupling_`` has shape (1, 1) or (n_classes, n_classes).
-    reservoir_ : Reservoir
+    reservoir_ : Reservoir or MeasuredResponse
     eta_ : float
         The η used. ``eta_scores_`` is the `EtaChoice` of its cross-validation, if there was
         one.
@@ -442,7 +453,7 @@ class ReservoirClassifier(
     g: float = 0.9
     tau: float | str = 0.25
     duration: float = 10.0
-    reservoir: Reservoir | ArrayLike | None = None
+    reservoir: Reservoir | MeasuredResponse | ArrayLike | None = None
     eta: float | str = "cv"
     input_scaling: float | None = 1.0
     threshold: str = "trained"
@@ -457,9 +468,12 @@ class ReservoirClassifier(
     def _idle(self) -> list[Idle]:
         own = self.reservoir if isinstance(self.reservoir, Reservoir) else None
         linear = own.gain.is_linear if own else self.alpha == 0
-        fixed = not self._solves
+        fixed, recorded = not self._solves, isinstance(self.reservoir, MeasuredResponse)
+        last = "with a MeasuredResponse, which is known after the last step only"
         return [
             *super()._idle(),
+            (recorded, "with a MeasuredResponse, which is linear", ("order", "alpha")),
+            (recorded, last, ("readout",)),
             (own is not None, "with a Reservoir, which has its own gain", ("alpha",)),
             (self.order == 0, "with order=0, which has no non-linearity", ("alpha",)),
             (linear, "with a network whose gain is linear", ("order",)),
@@ -686,7 +700,7 @@ class ReservoirClassifier(
         tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
         gain = Gain.quadratic(self.alpha) if self.order else Gain.linear()
         self.reservoir_ = self._make_network(rng, tau, gain, linear=self.order == 0)
-        self._kept = self._fixed_input(rng, self.reservoir_.n_neurons)
+        self._kept = self._fixed_input(rng, sizes_of(self.reservoir_)[0])
         self._fold_seed = int(rng.integers(2**31))
 
     def _empty_stream(self) -> ClassStream:
@@ -714,13 +728,14 @@ class ReservoirClassifier(
             return False
         etas = ETAS if self.eta == "cv" else np.array([self.eta_])
         if self.tau == "auto":
+            network: Any = self.reservoir_  # never a measured response
 
             def score(reservoir: Reservoir) -> float:
                 system = self._unfold(reservoir).maps
                 found = cross_validate(replace(folds, system=system), etas)
                 return round(float(found.score.max()), 6)  # ignore rounding
 
-            tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
+            tried = [network.with_tau(tau) for tau in self.duration * _TAUS]
             self.reservoir_ = max(tried, key=score)  # the first of equal scores
             vars(self).pop("_unfolding_", None)
             folds = replace(folds, system=self.unfolding_.maps)
@@ -730,7 +745,9 @@ class ReservoirClassifier(
             self.eta_scores_, self.eta_ = found, found.best
         return True
 
-    def _unfold(self, reservoir: Reservoir) -> Solved:
+    def _unfold(self, reservoir: Reservoir | MeasuredResponse) -> Solved:
+        if isinstance(reservoir, MeasuredResponse):
+            return reservoir
         n_steps = self.n_features_in_
         dt, readout = self.duration / n_steps, self._readout(n_steps)
         if isinstance(self.order, str):
@@ -753,7 +770,7 @@ class ReservoirClassifier(
 
     @property
     def unfolding_(self) -> Solved:
-        """The unfolded network, or the integrated one for ``order="exact"``.
+        """The unfolded network, the integrated one for ``order="exact"``, or the response.
 
         Files and pickles do not hold it, so it is rebuilt after loading.
         """
@@ -862,10 +879,10 @@ class ReservoirClassifier(
     @by_chunks
     @with_few_threads(rows_to_read)
     def transform(self, X: SeriesLike) -> np.ndarray:
-        """Return the network states at the readout, (n_cases, n_neurons).
+        """Return the network states at the readout, (n_cases, n_outputs).
 
         With more than two classes, the states for each class's input projection are
-        concatenated: (n_cases, n_classes · n_neurons).
+        concatenated: (n_cases, n_classes · n_outputs).
         """
         check_is_fitted(self)
         series = read_aligned(self, X, fitting=False)
@@ -874,7 +891,7 @@ class ReservoirClassifier(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.heads_) * self.reservoir_.n_neurons
+        return len(self.heads_) * sizes_of(self.reservoir_)[1]
 
     # Files
 
@@ -1183,6 +1200,9 @@ def _read(
 def _finish(made: ReservoirClassifier) -> None:
     if made.order == "exact" and any(head.n_sub is None for head in made.heads_):
         refuse_file("it lacks the sub-steps of an integrated network.")
+    sizes = sizes_of(made.reservoir_)
+    if any((len(head.u), len(head.v)) != sizes for head in made.heads_):
+        refuse_file(f"its projections do not fit {sizes[0]} inputs and {sizes[1]} outputs.")
     made.calibration_ = made.decision_.sureness
     made._publish(made.heads_, made.decision_)
     if hasattr(made, "_stream"):
@@ -1195,7 +1215,7 @@ describe_fitted(
     _finish,
     classes_=ClassLabels(),
     _any_length=codec.FLAG,
-    reservoir_=RESERVOIR,
+    reservoir_=FittedNetwork(),
     eta_=codec.NUMBER,
     eta_scores_=codec.Maybe(
         codec.Object(

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from .._base import checks as check
 from .._base.codec import Saved
 from .._base.messages import ArgumentTypeError
+from ..devices.response import MeasuredResponse
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Network, Reservoir
 
@@ -135,6 +136,9 @@ def _other_networks(value: object) -> str:
         return " greenfold.SequenceRegressor, ReservoirForecaster and optimize accept it."
     if type(value).__module__.startswith("reservoirpy"):
         return " greenfold.reservoirpy.solve_sequence and solve_input solve its weights."
+    if isinstance(value, MeasuredResponse):
+        accept = "ReservoirClassifier and greenfold.ReservoirRegressor accept it, with the"
+        return f" greenfold.{accept} steps before each readout as a series."
     return ""
 
 
@@ -142,6 +146,7 @@ NETWORK = Rule(
     "a Reservoir or an EchoStateNetwork", lambda x: isinstance(x, Network), _other_networks
 )
 RESERVOIR = Rule("a Reservoir", lambda x: isinstance(x, Reservoir), _other_networks)
+RESPONSE = Rule("a MeasuredResponse", lambda x: isinstance(x, MeasuredResponse))
 
 
 class Checked(Saved, BaseEstimator):

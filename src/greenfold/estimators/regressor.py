@@ -16,20 +16,23 @@ from .._base.arrays import exponent
 from .._base.codec import refuse_file
 from .._base.progress import tell, watched
 from .._base.threads import with_few_threads
+from ..devices.response import MeasuredResponse
 from ..math.ridge import leave_one_out
 from ..networks.gains import Gain
-from ..networks.reservoir import RESERVOIR, Reservoir
+from ..networks.reservoir import Reservoir
 from ..optimizers.convex import Convex
 from ..optimizers.result import REGRESSION, RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 from .base import (
+    FittedNetwork,
     NetworkEstimator,
     SeriesRegressor,
     describe_fitted,
     rows_to_fit,
     rows_to_read,
+    sizes_of,
 )
 from .parameters import POSITIVE, Idle, Rules, one_of
 from .series import read_targets, read_values
@@ -54,7 +57,8 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
         "solved" solves for u and "random" draws it. An array (n_neurons,) or (n_neurons,
         n_channels) is used as u, scaled to unit norm.
     n_neurons, g, tau, duration, reservoir
-        As in `ReservoirClassifier`; the network is used at linear order.
+        As in `ReservoirClassifier`; the network is used at linear order. A MeasuredResponse
+        gives one mask for all targets of a device.
     ridge : float or "loo", default "loo"
         Penalty on the readouts, for inputs of unit power; "loo" chooses it by
         leave-one-out.
@@ -68,7 +72,7 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
 
     Attributes
     ----------
-    reservoir_ : Reservoir
+    reservoir_ : Reservoir or MeasuredResponse
     projections_ : RegressionProjections
         u, the bound, and the readouts V for targets in units of their deviation.
     kernel_ : ndarray (n_targets, n_channels · n_steps)
@@ -92,7 +96,7 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
         **NetworkEstimator._rules,
         "ridge": (POSITIVE, one_of("loo")),
     }
-    reservoir_: Reservoir = field(init=False)
+    reservoir_: Reservoir | MeasuredResponse = field(init=False)
     projections_: RegressionProjections = field(init=False)
     kernel_: np.ndarray = field(init=False)
     intercept_: np.ndarray = field(init=False)
@@ -103,7 +107,7 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
     g: float = 0.9
     tau: float = 0.25
     duration: float = 10.0
-    reservoir: Reservoir | ArrayLike | None = None
+    reservoir: Reservoir | MeasuredResponse | ArrayLike | None = None
     ridge: float | str = "loo"
     readout_noise: float = 0.0
     random_state: int | np.random.RandomState | None = None
@@ -136,7 +140,7 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
             self.reservoir_ = self._make_network(
                 rng, float(self.tau), Gain.linear(), linear=True
             )
-            drawn = self._fixed_input(rng, self.reservoir_.n_neurons)
+            drawn = self._fixed_input(rng, sizes_of(self.reservoir_)[0])
             unfolding = self.unfolding_
             mean, offset = series.mean(0), table.mean(0)
             unit = np.sqrt(((series - mean) ** 2).mean()) or 1.0
@@ -190,8 +194,10 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
         return np.asarray(values)
 
     @property
-    def unfolding_(self) -> Unfolding:
-        """The network unfolded for series of the fitted length."""
+    def unfolding_(self) -> Unfolding | MeasuredResponse:
+        """The network unfolded for series of the fitted length, or the response."""
+        if isinstance(self.reservoir_, MeasuredResponse):
+            return self.reservoir_
         dt = self.duration / self.n_features_in_
         return unfold(self.reservoir_, n_steps=self.n_features_in_, dt=dt)
 
@@ -211,19 +217,21 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
 
 
 def _check_whole(made: ReservoirRegressor) -> None:
-    n_neurons, n_targets = made.reservoir_.n_neurons, len(made.intercept_)
+    (n_inputs, n_outputs), n_targets = sizes_of(made.reservoir_), len(made.intercept_)
     if made._flat and n_targets != 1:
         refuse_file(f"it has {n_targets} targets, but declares one.")
     found = made.projections_
     sizes = found.V.shape, found.u.size
-    if sizes != ((n_neurons, n_targets), n_neurons * made.n_channels_in_):
-        refuse_file(f"its projections do not fit a network of {n_neurons} neurons.")
+    if sizes != ((n_outputs, n_targets), n_inputs * made.n_channels_in_):
+        refuse_file(
+            f"its projections do not fit {n_inputs} inputs and {n_outputs} outputs."
+        )
 
 
 describe_fitted(
     ReservoirRegressor,
     _check_whole,
-    reservoir_=RESERVOIR,
+    reservoir_=FittedNetwork(),
     projections_=REGRESSION,
     ridge_=codec.POSITIVE,
     _flat=codec.FLAG,

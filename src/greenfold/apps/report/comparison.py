@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import ReservoirClassifier, Unfolding, noisy_accuracy
+from ... import Reservoir, ReservoirClassifier, Unfolding, noisy_accuracy
 from ...analysis.parts import MarginParts, margin_parts
 from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
@@ -56,6 +56,15 @@ class Row:
     order: int | str  # of the expansion in the non-linearity; "exact" for none
     projection: str  # of the input: random, solved or shared
     soft_margin: float  # κ, or its mean over the classes if there are more than two
+
+    @property
+    def reservoir(self) -> Reservoir:
+        """Return the network that was fitted; a recorded device has another page."""
+        found = self.classifier.reservoir_
+        if isinstance(found, Reservoir):
+            return found
+        other = "use `greenfold mask --report` for a recorded device"
+        raise TypeError(f"the page describes a network, not a measured response; {other}.")
 
     @property
     def network(self) -> str:
@@ -261,7 +270,7 @@ def random_spread(
     The options are those of `compare`, with the parameters of the row.
     """
     rng, fitted = np.random.default_rng([seed, n_draws]), row.classifier
-    shape = n_draws, fitted.reservoir_.n_neurons, fitted.n_channels_in_
+    shape = n_draws, row.reservoir.n_neurons, fitted.n_channels_in_
     draws = [(u, row.order) for u in rng.standard_normal(shape)]
     return Spread(compare(task, draws, noise=row.noise, seed=seed, **options))
 

@@ -428,7 +428,8 @@ def _margins_over_time(
     classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return readout times, and κ of the first u with the best readout at each time."""
-    unfolding, eta = classifier.unfolding_, float(classifier.eta_)
+    unfolding: Any = classifier.unfolding_
+    eta = float(classifier.eta_)
     n_steps = unfolding.n_steps
     steps = np.unique(np.linspace(1, n_steps, min(_N_TIMES, n_steps)).round()).astype(int)
     times = steps * unfolding.dt
@@ -519,7 +520,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
     with drawing("modes", title, x, y) as made:
         ax = made.axes
         for row in sorted(rows, key=lambda row: row.is_solved):
-            modes = row.classifier.reservoir_.modes()
+            modes = row.reservoir.modes()
             loading = np.abs(modes.loading(row.classifier.heads_[0].u))
             sizes = np.linalg.norm(loading, axis=1)
             colour, constants = CODES[_hue(row)], np.asarray(modes.time_constants)

@@ -155,7 +155,7 @@ def render(
             if row.validities
         ],
         margins=[(row, found) for row in rows if (found := parts_of(task, row))],
-        chosen={"eta": fitted.eta_, "tau": fitted.reservoir_.mean_tau},
+        chosen={"eta": fitted.eta_, "tau": main.reservoir.mean_tau},
         remark=remark,
         command=command,
     )
