@@ -1,6 +1,7 @@
 """Every figure twice: as it was drawn, and in the dark colours of the same palette.
 
-The theme shows one or the other (``only-light``, ``only-dark``).
+The theme shows one or the other (``only-light``, ``only-dark``). A file ``NAME-narrow.svg``
+beside a figure takes its place on phones (``only-wide``, ``only-narrow``).
 """
 
 from __future__ import annotations
@@ -77,22 +78,34 @@ def without_paper(svg: str) -> str:
 
 
 def double(app: Any, doctree: nodes.document) -> None:
-    """Put a dark figure next to every SVG of a page."""
-    for light in list(doctree.findall(nodes.image)):
-        if not light["uri"].endswith(".svg"):
+    """Put a dark figure next to every SVG of a page, and both of its narrow version."""
+    for wide in list(doctree.findall(nodes.image)):
+        if not wide["uri"].endswith(".svg"):
             continue
-        source = Path(app.env.relfn2path(light["uri"])[1])
-        text = source.read_text("utf-8")
-        name = f"{source.stem}-dark-{hashlib.sha256(text.encode()).hexdigest()[:8]}.svg"
-        target = Path(app.srcdir) / FOLDER / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(darkened(without_paper(text)), "utf-8")
-        dark = light.deepcopy()
-        dark["ids"], dark["names"] = [], []
-        dark["uri"] = f"/{FOLDER}/{name}"
-        light["classes"] = [*light["classes"], "only-light"]
-        dark["classes"] = [*dark["classes"], "only-dark"]
-        light.parent.insert(light.parent.index(light) + 1, dark)
+        source = Path(app.env.relfn2path(wide["uri"])[1])
+        drawn = [(wide, source)]
+        if (other := source.with_name(f"{source.stem}-narrow.svg")).exists():
+            narrow = _after(wide, wide["uri"].replace(source.name, other.name))
+            wide["classes"] = [*wide["classes"], "only-wide"]
+            narrow["classes"] = [*narrow["classes"], "only-narrow"]
+            drawn.append((narrow, other))
+        for light, path in drawn:
+            text = path.read_text("utf-8")
+            name = f"{path.stem}-dark-{hashlib.sha256(text.encode()).hexdigest()[:8]}.svg"
+            target = Path(app.srcdir) / FOLDER / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(darkened(without_paper(text)), "utf-8")
+            dark = _after(light, f"/{FOLDER}/{name}")
+            light["classes"] = [*light["classes"], "only-light"]
+            dark["classes"] = [*dark["classes"], "only-dark"]
+
+
+def _after(image: nodes.image, uri: str) -> nodes.image:
+    """Put an image like another one behind it."""
+    made = image.deepcopy()
+    made["ids"], made["names"], made["uri"] = [], [], uri
+    image.parent.insert(image.parent.index(image) + 1, made)
+    return made
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """How the gallery draws and sorts: figures as SVG, in the look of the pages.
 
 Every example also gets a card: one panel of its figure, drawn at the size of a thumbnail,
-because a whole figure is illegible there.
+because a whole figure is illegible there. For phones, its panels stand one below the other
+(``-narrow.svg``, which `dark` shows there).
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ PANELS = {
 }
 #: Width and height of a card in inches: small, so that its text stays readable on a page.
 CARD = (2.4, 1.6)
+#: Width of a figure on a phone in inches.
+PHONE = 3.8
 
 
 class Order:
@@ -63,6 +66,7 @@ def svg(block: Any, block_vars: Any, gallery_conf: Any, **given: Any) -> str:
     folder = Path(block_vars["image_path_iterator"].image_path).parent
     for number in plt.get_fignums()[:1]:
         draw_card(plt.figure(number), source.stem, folder)
+        draw_narrow(plt.figure(number), source.stem, folder)
     given |= {"format": "svg", "metadata": {"Date": None}}
     made = matplotlib_scraper(block, block_vars, gallery_conf, **given)
     title = source.read_text("utf-8").splitlines()[1]
@@ -91,6 +95,23 @@ def draw_card(figure: Figure, name: str, folder: Path) -> None:
     card.set_size_inches(*CARD)
     card.savefig(folder / f"sphx_glr_{name}_card.svg", metadata={"Date": None})
     plt.close(card)
+
+
+def draw_narrow(figure: Figure, name: str, folder: Path) -> None:
+    """Draw a figure as wide as a phone, its panels one below the other."""
+    narrow = pickle.loads(pickle.dumps(figure))
+    panels = [axes for axes in narrow.axes if axes.get_subplotspec()]
+    rows, _ = panels[0].get_subplotspec().get_gridspec().get_geometry()
+    height = narrow.get_figheight() / rows
+    for axes, place in zip(panels, GridSpec(len(panels), 1, figure=narrow), strict=True):
+        axes.set_subplotspec(place)
+        if rows == 1:  # beside each other they may share a label and an axis
+            axes.set_ylabel(axes.get_ylabel() or panels[0].get_ylabel())
+            axes.tick_params(labelleft=True)
+    narrow.set_layout_engine("constrained", h_pad=0.1)
+    narrow.set_size_inches(PHONE, height * len(panels))
+    narrow.savefig(folder / f"sphx_glr_{name}_001-narrow.svg", metadata={"Date": None})
+    plt.close(narrow)
 
 
 def thumbnails(app: Any) -> None:

@@ -47,7 +47,7 @@ print(cells)
 # weights of the sensory cells are for comparison.
 X, y = synthetic_heartbeats(400, n_steps=50, rng=0)
 stimuli = SampleStimuli(X, y)
-system = unfold(network, n_steps=50, dt=0.01)
+system = unfold(network, n_steps=50, dt=0.016)
 kind = np.array([name[0] for name in cells.names])
 sensory, motor = np.flatnonzero(kind == "S"), np.flatnonzero(kind == "M")
 everywhere = optimize(system, stimuli)

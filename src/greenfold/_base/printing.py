@@ -37,7 +37,9 @@ def text_of(value: object) -> str:
     if isinstance(value, float | np.floating):
         return f"{float(value):.4g}"
     if isinstance(value, np.ndarray):
-        return str(value.tolist())
+        return np.array2string(
+            value, precision=4, threshold=8, edgeitems=3, separator=", ", max_line_width=200
+        )
     if isinstance(value, str):
         return value
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -308,6 +308,56 @@ def test_bars_are_dragged_and_typed(browser, page):
     _quiet(browser)
 
 
+def test_a_finger_drags_taps_and_scrolls(browser, page):
+    def where(selector: str) -> list[float]:
+        browser.ask(
+            f"document.querySelector('{selector}').scrollIntoView({{block: 'center'}})"
+        )
+        time.sleep(0.3)  # until a scroll has come to rest
+        box = f"document.querySelector('{selector}').getBoundingClientRect()"
+        return browser.ask(
+            f"(b => [b.left + b.width / 2, b.top + b.height / 2, b.width])({box})"
+        )
+
+    def touch(*points: tuple[float, float]) -> None:
+        at = [{"x": x, "y": y} for x, y in points]
+        for n, one in enumerate(at):
+            kind = "touchMove" if n else "touchStart"
+            browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=[one])
+            time.sleep(0.05)  # moves are given to the page once per frame
+        browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    browser.visit(page.as_uri(), 400, "light")
+    at(browser, set=0, pair=0, u=np.ones(N_NEURONS))
+    x, y, width = where("#ring")
+    scale = width / 440
+    touch((x, y - 152 * scale), (x, y - 170 * scale), (x, y - 190 * scale))
+    u = np.array(browser.ask("Array.from(greenfold.state.mine)"))
+    assert u[0] > 1.1 / np.sqrt(N_NEURONS)
+    # A finger that begins on a plot scrolls the page.
+    x, y, _ = where("#clouds")
+    before = browser.ask("scrollY")
+    touch((x, y), (x, y - 60), (x, y - 150))
+    browser.wait(f"scrollY > {before} + 50")
+    x, y, width = where("#noise-level")
+    touch((x, y), (x + 0.2 * width, y), (x + 0.4 * width, y))
+    share = browser.ask(
+        "greenfold.state.noise / document.getElementById('noise-level').max"
+    )
+    assert share > 0.8
+    x, y, _ = where("#solve")
+    touch((x, y))
+    browser.wait("greenfold.state.turning && greenfold.state.angle === 0")
+    low = browser.ask(
+        "[...document.querySelectorAll('button, select, input:not([type=radio])')].filter("
+        "e => e.offsetWidth && e.offsetHeight < 40).map(e => e.id)"
+    )
+    assert low == []
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    _quiet(browser)
+
+
 def test_every_control_is_reached_by_the_keyboard(browser, page):
     browser.visit(page.as_uri(), 1400, "light")
     reached = set()

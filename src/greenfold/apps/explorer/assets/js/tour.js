@@ -9,7 +9,7 @@ const STOPS = [
     "plane, minus η/2 times their variance. A larger κ means better separated classes."],
   [".ring-box", "#solve", "Press Solve: u turns to the one with the largest κ. Compare it with " +
     "Random, or press Climb to watch a gradient ascent."],
-  ["#gauge", "#eta-row", "The slider η sets how much the variance counts in κ. A small η " +
+  ["#gauge", "#eta-row", "The slider η, the last of the controls, sets how much the variance counts in κ. A small η " +
     "favours distant class means, a large η favours narrow classes."],
 ];
 
