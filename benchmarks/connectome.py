@@ -69,7 +69,8 @@ def made(n_connections: int) -> sparse.csr_array[Any]:
     ends = []
     for _ in range(2):
         share = np.cumsum(rng.lognormal(sigma=SPREAD, size=n))
-        ends.append(np.searchsorted(share, rng.uniform(0, share[-1], n_connections)))
+        drawn = np.searchsorted(share, rng.uniform(0, share[-1], n_connections))
+        ends.append(drawn.astype(np.int32))
     signs = np.where(rng.random(n) < EXCITATORY, 1.0, -1.0)
     synapses = np.ceil(rng.lognormal(sigma=SPREAD, size=n_connections))
     edges = sparse.csr_array((synapses * signs[ends[0]], tuple(ends)), shape=(n, n))

@@ -74,6 +74,18 @@ def test_a_search_finds_the_largest_eigenvalues(rng):
         assert spectra.largest(made, which) == spectra.largest(made, which)
 
 
+@pytest.mark.parametrize("turn", [0.0, 2.0])
+def test_an_eigenvalue_that_stands_out_needs_few_products(turn, rng, monkeypatch):
+    # Its relative residual is below 1e-10, and its condition is of order one.
+    dense, (a, b) = random(700, 20, rng, radius=0.5), rng.standard_normal((2, 700))
+    dense += 2.0 * np.outer(a, a) / (a @ a) + turn * (np.outer(a, b) - np.outer(b, a)) / 700
+    values = np.linalg.eigvals(dense)
+    monkeypatch.setattr(spectra, "eigs", None)  # ARPACK is not called
+    for which, measured in MEASURED:
+        found = spectra.largest(sparse.csr_array(dense), which)
+        assert found == pytest.approx(measured(values).max(), 1e-8)
+
+
 @pytest.mark.parametrize("kind", [Reservoir, EchoStateNetwork])
 @pytest.mark.parametrize("bias", [None, 0.4])
 @pytest.mark.parametrize("gain", [Gain.linear(), Gain.sigmoid()])

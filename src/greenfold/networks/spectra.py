@@ -1,8 +1,8 @@
 """Eigenvalues, eigenmodes and linear equations of dense and of sparse matrices.
 
 The eigenvalues of a sparse matrix are those of its strongly connected parts. Those of a
-circulant matrix, such as a ring, are a Fourier transform. For a large part, ARPACK searches
-for a few.
+circulant matrix, such as a ring, are a Fourier transform. For a large part, a few products
+show an eigenvalue that stands out; otherwise, ARPACK searches for some.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ _TOGETHER = 2**22
 #: found a wrong one in 2 of 8 searches; these found the largest to six digits, within 1,500
 #: products.
 _SEARCHES = (8, 100, 1e-4), (8, 300, 1e-3)
+
+#: Number of products that show an eigenvalue which stands out, its relative residual, and
+#: the share of it that the others reach at most. In a network of a fly brain's size, the
+#: largest eigenvalue is twice as large as the next; ARPACK took 35 times as long.
+_GLANCED, _CLEAR, _APART = 40, 1e-10, 0.8
 
 #: Number of modes up to which they are searched for, instead of computing all.
 _MOST_SEARCHED = 200
@@ -110,6 +115,13 @@ def _search(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     start = np.random.default_rng(0).standard_normal(int(n))
     search: Any = eigs
     measured: Any = np.real if which == "real part" else np.abs
+    values, residuals = _glanced(matrix, start)
+    order = np.argsort(-measured(values), kind="stable")
+    top, others = float(measured(values[order[0]])), measured(values[order[1:]])
+    if values[order[0]].imag:  # its conjugate
+        others = others[1:]
+    if max(others, default=0.0) <= _APART * top and residuals[order[0]] <= _CLEAR * top:
+        return top
     name = "LR" if which == "real part" else "LM"
     for count, n_vectors, tol in _SEARCHES:
         options: dict[str, Any] = {"ncv": n_vectors, "tol": tol, "v0": start}
@@ -122,6 +134,24 @@ def _search(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     problem = f"the largest eigenvalue of `weights` of {n} neurons was not found"
     advice = "scale them yourself, and pass allow_unstable=True with a linear gain"
     raise ArithmeticError(f"{problem} by ARPACK; {advice}.")
+
+
+def _glanced(matrix: Matrix, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the Ritz values of a few Arnoldi steps, and the norms of their residuals."""
+    basis, steps = np.zeros((_GLANCED + 1, len(start))), np.zeros((_GLANCED + 1, _GLANCED))
+    basis[0] = start / np.linalg.norm(start)
+    for j in range(_GLANCED):
+        ahead = matrix @ basis[j]
+        for _ in range(2):  # the second pass removes the rounding errors of the first
+            along = basis[: j + 1] @ ahead
+            ahead -= along @ basis[: j + 1]
+            steps[: j + 1, j] += along
+        steps[j + 1, j] = np.linalg.norm(ahead)
+        if not 0 < steps[j + 1, j] < np.inf:  # an invariant space, or overflow
+            return np.zeros(2), np.full(2, np.inf)
+        basis[j + 1] = ahead / steps[j + 1, j]
+    values, vectors = np.linalg.eig(steps[:-1])
+    return values, steps[-1, -1] * np.abs(vectors[-1])
 
 
 def leading(matrix: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:

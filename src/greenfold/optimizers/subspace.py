@@ -39,7 +39,7 @@ from .result import relative_gap
 _JOINED, _BLOCK, _ROUNDS = 8, 4, 60
 #: Gap to aim at if the tolerance is at most the last value: for systems of at most so many
 #: inputs, where the last digits cost little, and for larger ones.
-_FINE, _MANY, _CLOSED, _CLOSE = 1e-9, 10_000, 1e-6, 1e-4
+_FINE, _MANY, _CLOSED, _CLOSE = 1e-9, 10_000, 1e-5, 1e-4
 #: Least share of the gap that a round leaves at which more digits cost too many rounds, as
 #: in a chain of cells that are all alike.
 _SLOW = 0.5
