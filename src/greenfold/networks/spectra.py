@@ -116,11 +116,11 @@ def _search(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     search: Any = eigs
     measured: Any = np.real if which == "real part" else np.abs
     values, residuals = _glanced(matrix, start)
-    order = np.argsort(-measured(values), kind="stable")
-    top, others = float(measured(values[order[0]])), measured(values[order[1:]])
-    if values[order[0]].imag:  # its conjugate
-        others = others[1:]
-    if max(others, default=0.0) <= _APART * top and residuals[order[0]] <= _CLEAR * top:
+    sizes = measured(values)
+    first = int(np.argmax(sizes))
+    top, pair = float(sizes[first]), (values[first], np.conj(values[first]))
+    others = sizes[~np.isin(values, pair)]
+    if max(others, default=0.0) <= _APART * top and residuals[first] <= _CLEAR * top:
         return top
     name = "LR" if which == "real part" else "LM"
     for count, n_vectors, tol in _SEARCHES:
