@@ -42,11 +42,43 @@ def test_accuracies_are_held_out_and_the_model_has_seen_everything(beats):
         X, y = data["X"], data["y"]
     judge: Any = clone(model)
     np.testing.assert_array_equal(model.u_, judge.fit(X, y).u_)
-    assert told["soft_margin"] == model.soft_margin_
-    # The accuracy is that of a fit without the held-out series.
+    assert told["final"]["soft_margin"] == model.soft_margin_
+    # The accuracy and κ are those of a fit without the held-out series.
     train, held = _hold_out(y, 0.25, seed=0)
     judge.fit(X[train], y[train])
     assert told["accuracy"] == judge.score(X[held], y[held])
+    assert told["soft_margin"] == judge.soft_margin_
+    shown = invoke("fit", beats, "--model", "m.gfm", *options[:-1]).stdout
+    assert f"soft margin κ         {judge.soft_margin_:.5g}\n" in shown
+    assert f"fitted to all 60 series: κ {model.soft_margin_:.4g}" in shown
+
+
+def test_the_page_compares_the_median_of_the_random_u(beats, monkeypatch):
+    pages = []
+    monkeypatch.setattr(
+        "greenfold.apps.report.page.render", lambda *given, **_: pages.append(given) or ""
+    )
+    given = "fit", beats, "--neurons", 6, "--noise", 0.3, "--report", "page.html"
+    told = json.loads(invoke(*given, "--json").stdout)
+    _, (drawn, solved), *_ = pages[0]
+    assert solved.soft_margin == told["soft_margin"]
+    assert drawn.projection == "random"
+    # The draw with the median accuracy under noise, here at the η of the fit.
+    u = drawn.classifier.input_projection
+    rng = np.random.default_rng([0, 5])
+    draws = rng.standard_normal((5, *u.shape))
+    order = np.argsort(told["random"]["accuracy_under_noise"])
+    same = [i for i in range(5) if np.array_equal(draws[i], u)]
+    accuracies = np.array(told["random"]["accuracy_under_noise"])
+    assert accuracies[same[0]] == accuracies[order[2]]
+
+
+def test_series_that_do_not_differ_prove_nothing():
+    np.savez("same.npz", X=np.tile(np.arange(8.0), (20, 1)), y=np.arange(20) % 2)
+    for command in ("fit", "evaluate"):
+        done = invoke(command, "same.npz", "--neurons", 5, "--eta", 10)
+        assert "κ is 0: the classes do not differ" in done.stdout
+        assert "proven" not in done.stdout
 
 
 def test_nothing_is_said_of_accuracy_if_nothing_is_held_out(beats):

@@ -541,7 +541,8 @@ def test_semicolons_are_read_and_decimal_commas_named():
     lines = [";".join([str(k), *map(str, x)]) for x, k in zip(X, y, strict=True)]
     Path("points.csv").write_text("\n".join(lines))
     assert (
-        "18 training series of up to 12 steps" in invoke("fit", "points.csv", *SMALL).stdout
+        "18 training and 6 test series of up to 12 steps"
+        in invoke("fit", "points.csv", *SMALL).stdout
     )
     Path("commas.csv").write_text("\n".join(lines).replace(".", ","))
     refused = invoke("fit", "commas.csv", *SMALL, code=1).stderr
@@ -619,3 +620,16 @@ def test_what_is_read_is_not_written_over():
     given = "other.csv", "--test", "beats.csv", "--model", "beats.csv"
     assert "--model and --test are the same" in invoke("fit", *given, code=2).stderr
     assert path.read_bytes() == content
+
+
+def test_options_with_names_may_be_repeated():
+    X, y = synthetic_heartbeats(24, n_steps=12, rng=0)
+    rows = [
+        ",".join([f"c{label > 0:d}", *map(str, one), "", "3"])
+        for label, one in zip(y, X, strict=True)
+    ]
+    Path("wide.csv").write_text("\n".join(rows))
+    empty = invoke("fit", "wide.csv", *SMALL, code=1).stderr
+    assert "leave out this position of every series with --drop" in empty
+    for dropped in (("--drop", "13,14"), ("--drop", "13", "--drop", "14")):
+        assert "up to 12 steps" in invoke("fit", "wide.csv", *SMALL, *dropped).stdout

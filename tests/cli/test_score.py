@@ -43,6 +43,15 @@ def test_counts_as_scikit_learn_does(model, others):
     assert f"{noisy_accuracy(classifier, X, y, 0.1, rng=0):.2%}" in text
 
 
+def test_series_of_the_fit_are_told(model, others):
+    X, y = synthetic_heartbeats(60, n_steps=24, rng=3)
+    labels = np.where(y > 0, "normal", "ectopic")
+    write_npz("own.npz", np.concatenate([X[:7], others[0]]), [*labels[:7], *others[1]])
+    told = invoke("score", model, "own.npz")
+    assert "was fitted to 7 of these 57 series" in told.stdout
+    assert "was fitted to" not in invoke("score", model, "others.npz").stdout
+
+
 def test_evaluate_takes_no_model(model, others):
     one_sentence(invoke("evaluate", model, code=1).stderr)
     one_sentence(invoke("evaluate", model, "others.npz", code=2).stderr)

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -106,6 +106,11 @@ def fit(
             if task.whole:
                 whole = comparison.Split(task.name, *task.whole)
                 (final,) = compare(whole, [(projection, network.order)])
+                n = len(task.whole[1])
+                notes.append(
+                    f"The model in {model} was then fitted to all {n} series: κ "
+                    f"{final.soft_margin:.4g} at η {final.classifier.eta_:.4g}."
+                )
             final.classifier.save(model)
         step("writing the model", 0.2)
         if report:
@@ -114,21 +119,22 @@ def fit(
             other = "solved" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             parameters["certify"] = certify and other == "solved"
-            twin = compare(task, [(other, network.order)])
+            drawn = spread.median.classifier.input_projection if spread else other
+            twin = compare(task, [(drawn, network.order)])
             shown = comparison.share_bounds([*twin, row])
             remarks = [*notes, _own_etas(spread)] if spread else notes
             write_page(report, task, shown, " ".join(remarks))
-    measured = ("accuracy", "accuracy_under_noise")
-    record = _record(task, row.classifier, "margin") | comparison.to_record(final)
-    known = comparison.to_record(row) if task.X_test is not None else {}
-    record |= {name: known.get(name) for name in measured}
+    record = _record(task, row.classifier, "margin") | comparison.to_record(row)
+    if task.X_test is None:
+        record |= dict.fromkeys(("accuracy", "accuracy_under_noise"))
+    record["final"] = (final is not row and comparison.to_record(final)) or None
     record["random"] = spread and {
         "n_draws": len(spread.rows),
         "accuracy": spread.accuracy,
         "accuracy_under_noise": spread.noisy_accuracy if network.noise else None,
     }
     record |= {"model": model, "report": report, "notes": notes}
-    facts = _facts(task, row, final, spread) | {"model": model, "report": report}
+    facts = _facts(task, row, spread) | {"model": model, "report": report}
     cells = strongest_cells(final, network.own)
     record |= {"cells": cells} if cells else {}
     notes += told_cells(cells)
@@ -179,13 +185,12 @@ def _data(task: "Split", fitted: "ReservoirClassifier | PooledReservoirClassifie
     n_classes = len(fitted.classes_)
     few = f"{n_classes} classes ({listed(fitted.classes_, 6)})"
     sizes = f"{fitted.n_features_in_} steps, {few}"
-    return f"{task.name}: {len(task.y)} training series of up to {sizes}"
+    test = "" if task.y_test is None else f" and {len(task.y_test)} test"
+    return f"{task.name}: {len(task.y)} training{test} series of up to {sizes}"
 
 
-def _facts(
-    task: "Split", judged: "Row", row: "Row", spread: "Spread | None"
-) -> dict[str, Any]:
-    from ..apps.report.comparison import parts_of
+def _facts(task: "Split", row: "Row", spread: "Spread | None") -> dict[str, Any]:
+    from ..apps.report.comparison import NOTHING, parts_of
 
     fitted, expansion = row.classifier, None
     if row.order == "exact":
@@ -194,15 +199,13 @@ def _facts(
         expansion = fitted.validity_
     scores = fitted.eta_scores_
     at_the_end = f" ({scores.note})" if scores is not None and scores.note else ""
-    seen = task
-    if row is not judged and task.whole:
-        seen = replace(task, X=task.whole[0], y=task.whole[1])
-    bounded, parts = math.isfinite(row.bound), parts_of(seen, row)
+    bounded = math.isfinite(row.bound) and row.soft_margin > NOTHING
+    parts = parts_of(task, row)
     return {
-        "data": _data(seen, fitted),
+        "data": _data(task, fitted),
         "network": f"{row.network_and_order}, {row.reservoir.n_neurons} neurons",
         "input u": row.projection,
-        **_accuracies(task, judged, spread),
+        **_accuracies(task, row, spread),
         "η": f"{fitted.eta_:.4g}{at_the_end}",
         "soft margin κ": f"{row.soft_margin:.5g}",
         "upper bound": f"{row.bound:.5g} ({_proof(row)})" if bounded else None,
@@ -409,7 +412,7 @@ def compare(
         )
         rows = comparison.share_bounds([typical, *rows])
         notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
-        if parameters["eta"] != "cv" and not rows[0].for_noise:
+        if parameters["eta"] != "cv":
             notes.append(_FIXED)
         if pooled:
             step("fitting the pooled classifier", 4)
@@ -446,8 +449,8 @@ def compare(
 
 #: Said of accuracies at one η for all rows.
 _FIXED = (
-    "All rows have the same η, so that you can compare κ; --eta cv gives each row the η of "
-    "its best accuracy, which changes accuracies and their order."
+    "All rows have the same η, so that you can compare κ. --eta cv gives each row the η of "
+    "its best accuracy, with and without noise, which changes accuracies and their order."
 )
 
 

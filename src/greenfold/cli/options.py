@@ -65,6 +65,11 @@ class _Option(NamedTuple):
     settings: dict[str, Any]
     sets: tuple[str, ...] = ()
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the option may be repeated; its values are then joined."""
+        return self.settings.get("parser") is words
+
     def describe(self, help: str | None, panel: str | None = None) -> "_Option":
         """Return the option with this help and panel, unless it has its own."""
         place = self.settings.get("rich_help_panel") or panel
@@ -74,8 +79,8 @@ class _Option(NamedTuple):
     def parameter(self, name: str, hint: object, default: object) -> inspect.Parameter:
         """Return a parameter for typer; ``name`` is also the default long option."""
         names, settings = self.names, self.settings
-        if "parser" in settings:
-            hint = Any  # typer looks at the parser alone, but refuses a union
+        if "parser" in settings:  # typer looks at the parser alone, but refuses a union
+            hint = list[Any] if self.repeats else Any
         kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
         kind = next(kinds, None)
         if kind is not None:  # shorter than typer's type names
@@ -228,11 +233,13 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
         hints, (text, helps) = get_type_hints(function), _described(function)
         groups, flat = {}, [_keyword("ctx", typer.Context)]
         sets: dict[str, tuple[str, ...]] = {}
+        repeated: list[str] = []
         for name, one in inspect.signature(function).parameters.items():
             if isinstance(one.default, _Option):
                 option = one.default.describe(helps.get(name))
                 flat.append(option.parameter(name, hints[name], option.default))
                 sets[name] = option.sets
+                repeated += [name] * option.repeats
                 continue
             own = get_type_hints(hints[name])
             groups[name] = list(own)
@@ -244,6 +251,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                     )
                 flat.append(option.parameter(each.name, own[each.name], default))
                 sets[each.name] = option.sets
+                repeated += [each.name] * option.repeats
         if "json" not in hints:
             flat.append(JSON.parameter("json", bool, False))
         # `app` reads this option from the command line.
@@ -254,6 +262,8 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
         def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
             invocation.context, invocation.sets, invocation.notes = ctx, sets, []
             as_json = given["json"] if "json" in hints else given.pop("json")
+            for name in repeated:
+                given[name] = given[name] and [one for part in given[name] for one in part]
             for name, fields in groups.items():
                 given[name] = hints[name](**{each: given.pop(each) for each in fields})
             answer = function(**given)

@@ -185,7 +185,14 @@ def score(
         X = [X[i] for i in np.flatnonzero(known)]
     y = np.array(y.tolist(), dtype=object)[known]
     record = {"model": model, "data": data, **_judge(classifier, X, y)}
-    if noise and isinstance(classifier, ReservoirClassifier):
+    of_margin = isinstance(classifier, ReservoirClassifier)
+    if of_margin and (n_fitted := classifier._count_fitted(X)):
+        record["n_fitted"] = n_fitted
+        seen = f"{n_fitted} of these {len(y)} series"
+        options.invocation.notes.append(
+            f"The model was fitted to {seen}, so expect a lower accuracy on others."
+        )
+    if noise and of_margin:
         record["readout_noise"] = noise
         record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
     return Answer(record, lambda: _show(record))

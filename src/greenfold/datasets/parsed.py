@@ -209,6 +209,9 @@ def assemble(found: Parsed, missing: Missing) -> SeriesArrays:
             unequal = " if the series have unequal lengths"
             cure = (", or use ", Argument("missing", "trim"), unequal)
         keep = (", or use ", Argument("missing", "keep"), " to keep NaN")
+        step = int(positions[0, 2])
+        if n >= len(series) > 1 and {*positions[:, 2].tolist()} == {step}:
+            cure = (", or leave out this position of every series with ", Argument("drop"))
         problem = f"has {what} in {where}: fill them"
         raise MissingValueError(problem, cure, keep, ".", positions=positions)
     if found.unequal or len({one.shape[1] for one in series}) > 1:

@@ -667,6 +667,14 @@ class ReservoirClassifier(
         self.shared_bound_: float | None = None
         self.calibration_: float | None = None
 
+    def _count_fitted(self, X: SeriesLike) -> int:
+        """Return how many series are among those of the fit that it kept a sample of."""
+        if not hasattr(self, "_stream"):
+            return 0
+        kept = {one.tobytes() for one in self._stream.sample.values}
+        series = self._in_unit(read_aligned(self, X, fitting=False))
+        return sum(one.tobytes() in kept for one in series.values)
+
     @property
     def compared_(self) -> list[int]:
         """Index of the class that each head compares with the rest."""

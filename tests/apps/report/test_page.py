@@ -174,7 +174,7 @@ def test_hostile_names_are_shown_not_obeyed(task):
     for name in HOSTILE[:3]:
         assert name in read.text
     assert "7 * 7" in page
-    assert "accuracy (training)" in read.text
+    assert "accuracy under readout noise (training)" in read.text
     assert "心電図 ♥" in page
     assert "nan" not in read.text
 

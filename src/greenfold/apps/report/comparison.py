@@ -16,6 +16,9 @@ from ...stimuli.frame import frame_with_series
 
 PROVEN = 1e-3  # an optimum counts as proven up to this relative distance from the bound
 
+#: A soft margin below this is rounding: the classes do not differ.
+NOTHING = 1e-12
+
 #: Noise with which to test a fit without noise, and the accuracy that the fit may lose.
 PROBE, FRAGILE = 0.1, 0.1
 
@@ -84,12 +87,16 @@ class Row:
 
     @property
     def for_noise(self) -> bool:
-        """Return whether the classifier was fitted for noise at the readout."""
-        return self.classifier.readout_noise > 0
+        """Return whether only its accuracy under noise says something.
+
+        Its η was chosen for that noise, or was given, which is too small without noise.
+        """
+        given = self.classifier.eta_scores_ is None
+        return self.noise > 0 and (given or self.classifier.readout_noise > 0)
 
     @property
     def main_accuracy(self) -> float:
-        """Return the accuracy under the noise that the classifier was fitted for."""
+        """Return the accuracy under noise if only that says something."""
         return self.noisy_accuracy if self.for_noise else self.accuracy
 
     @property
@@ -100,7 +107,8 @@ class Row:
     @property
     def proven(self) -> bool:
         """Return whether the soft margin is proven to be the largest possible."""
-        return self.is_solved and bool(np.isfinite(self.bound)) and self.gap <= PROVEN
+        proven = bool(np.isfinite(self.bound)) and self.gap <= PROVEN
+        return self.is_solved and proven and self.soft_margin > NOTHING
 
     @property
     def validities(self) -> list[Any]:
@@ -287,8 +295,10 @@ def fragility(row: Row, task: Split, *, seed: int = 0) -> str:
 
 
 def explained(row: Row) -> str:
-    """Return a sentence on κ if there are more than two classes."""
+    """Return a sentence on κ if it is zero, or if there are more than two classes."""
     n = len(row.classifier.heads_)
+    if row.soft_margin < NOTHING:
+        return "κ is 0: the classes do not differ in the training series."
     if n == 1:
         return ""
     means = f"κ and its bound are means over {n} comparisons, each class against the rest"
