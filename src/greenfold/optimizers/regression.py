@@ -12,7 +12,7 @@ readouts for a given u; an ascent finds u, as for the soft margin.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -266,6 +266,25 @@ def _random(
         yield drawn / np.linalg.norm(drawn)
 
 
+def _ascended(
+    problem: LinearRegression | NonlinearRegression,
+    starts: Iterable[np.ndarray],
+    max_evaluations: int,
+    tol: float,
+    values: list[float],
+) -> Iterator[Candidate]:
+    """Ascend from each start, until Ctrl-C; yield the best end so far."""
+    best = None
+    for start in starts:
+        found = ascend(problem, start, max_iter=max_evaluations, tol=tol)
+        values.append(found.margin.value)
+        if best is None or found.margin.value > best.margin.value:
+            best = found
+        yield best
+        if found.status == "interrupted":
+            return
+
+
 def _masks(
     mask: Mask, shape: tuple[int, int], rng: np.random.Generator, count: int
 ) -> Iterator[np.ndarray]:
@@ -309,15 +328,11 @@ def certify_regression(
                 yield from relaxation.starts()
                 yield from _random(leading.shape, np.random.default_rng(0), _DRAWN)
 
-    for start in every():
-        found = ascend(problem, start, max_iter=_EVALUATIONS, tol=_CONVERGED)
-        values.append(found.margin.value)
-        if best is None or found.margin.value > best.margin.value:
-            best = found
-        if found.status == "interrupted":
-            break
-        if best is found:
+    before = None
+    for best in _ascended(problem, every(), _EVALUATIONS, _CONVERGED, values):
+        if best is not before and best.status != "interrupted":
             bound = relaxation.at(list(problem.readouts(best.u)[1]), best.u)
+        before = best
         if relative_gap(min(bound, relaxation.lowest), best.margin.value) <= wanted:
             break  # no start can be better
     assert best is not None
@@ -353,15 +368,8 @@ def ascend_regression(
         if not np.isclose(*both, rtol=1e-10, atol=0):
             starts.append(-leading)
     starts += _random(leading.shape, rng, n_starts - len(starts))
-    tol, best, values = tol or _CONVERGED, None, list[float]()
-    for start in starts:
-        found = ascend(problem, start, max_iter=max_evaluations, tol=tol)
-        values.append(found.margin.value)
-        if best is None or found.margin.value > best.margin.value:
-            best = found
-        if found.status == "interrupted":
-            break
-    assert best is not None
+    tol, values = tol or _CONVERGED, list[float]()
+    *_, best = _ascended(problem, starts, max_evaluations, tol, values)
     if best.status != "interrupted":
         for _ in range(_SETTLED):  # until the sub-steps are short enough
             if problem.settle(best.u):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,9 +47,11 @@ def make_task(n_classes: int = 2, n_channels: int = 1, unequal: bool = False) ->
 
 def render(*arguments: Any, **options: Any) -> str:
     """The page; what draws it is imported when the first one is asked for."""
-    from greenfold.apps.report.page import render
+    from greenfold.apps.report.page import write_report
 
-    return render(*arguments, **options)
+    with tempfile.TemporaryDirectory() as folder:
+        made = write_report(Path(folder, "page.html"), *arguments, **options)
+        return made.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -297,7 +301,7 @@ def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
     from greenfold.apps.report.page import write_report
 
     target = tmp_path / "page.html"
-    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "κ \udc80")
+    monkeypatch.setattr("greenfold.apps.report.page.fill_page", lambda *_, **__: "κ \udc80")
     assert write_report(target, task, rows) == target
     before = target.read_bytes()
     assert before == "κ ?".encode()

@@ -102,17 +102,6 @@ def write_report(
     ...     page.stat().st_size > 10_000
     True
     """
-    return write_page(path, render(task, rows, remark, command, on_part))
-
-
-def render(
-    task: Split,
-    rows: Sequence[Row],
-    remark: str = "",
-    command: str = "",
-    on_part: Callable[[str], None] | None = None,
-) -> str:
-    """Return the report page as text; see `write_report`."""
     with needs("A page", "report"):
         from . import figures
     main = headline(rows, len(task.judged[1]))
@@ -138,7 +127,7 @@ def render(
         return confusion_matrix(y[known], one.predict(X)[known], labels=labels)
 
     compared = (labels, fitted.soft_margin_, fitted.soft_margin_bound_)
-    return fill_page(
+    page = fill_page(
         "report",
         task=task,
         rows=rows,
@@ -159,6 +148,7 @@ def render(
         remark=remark,
         command=command,
     )
+    return write_page(path, page)
 
 
 #: Number of series whose scores are computed without each stretch of time.
@@ -180,10 +170,8 @@ def write_pooled_page(
 
     Parameters
     ----------
-    path : str or Path
-        File to write.
-    task : Split
-        Training and test series.
+    path, task
+        As in `write_report`.
     fitted : PooledReservoirClassifier
     facts : sequence of (str, object)
         Names and values of the table.
