@@ -277,6 +277,8 @@ def on_device(X: ArrayLike | Array, device: str) -> Any:
 
 def on_gpu(X: object) -> bool:
     """Return whether an array is on a GPU."""
+    if isinstance(X, np.ndarray):
+        return False
     if compat.is_torch_array(X):
         return X.device.type == "cuda"
     return compat.is_cupy_array(X)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from operator import attrgetter
 from typing import Any, TypeGuard, cast
 
@@ -85,15 +86,20 @@ def read_values(
     if getattr(X, "ndim", 2) > 3:
         wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
         raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
-    cube = _read_array(estimator, X, fitting, options)
+    if gaps:
+        cube = _read_array(estimator, X, fitting, options)
+        if fitting:
+            _warn_if_odd(cube)
+        return cube
+    cube = _read_array(estimator, X, fitting, {**options, "ensure_all_finite": False})
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(cube.sum())  # one quick pass over what is usually finite
+    if not isfinite(total):
+        named = {"estimator_name": type(estimator).__name__, "input_name": "X"}
+        validation.assert_all_finite(cube, allow_nan=True, **named)
+        _check_finite(np.asarray(np.isnan(cube).any((1, 2))), "NaN")
     if fitting:
         _warn_if_odd(cube)
-    if gaps:
-        return cube
-    missing = np.isnan(cube)
-    if missing.any():
-        _check_finite(np.asarray(missing.any((1, 2))), "NaN")
-    if fitting:
         _check_sizes(cube)
     return cube
 

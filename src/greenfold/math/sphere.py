@@ -348,7 +348,7 @@ def in_singular_basis(
     # Singular values are precise to the rounding of the largest one.
     known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
     squares = etas[:, None] * sizes**2
-    found = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known)
+    found = solve_in_eigenbasis(c, squares, None, resolution=known)
     shift, made = squares[:, 0] - found.multiplier, found.v @ w.T
     resolved = bool((shift > _RESOLVED * squares[:, -1]).all())
     return made / np.linalg.norm(made, axis=1, keepdims=True), resolved

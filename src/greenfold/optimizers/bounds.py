@@ -430,6 +430,13 @@ class _CentralPath:
         self.quadratic[:rank, :rank] = block_diag(*(one.curvature for one in parts))
         self.n_barrier = self._n + int(self.is_positive.sum())
         self.n_barrier += is_free * n_outputs * len(parts)
+        # Arrays of `_barrier`, made once: new ones at every step would cost a fifth of the
+        # time, which the system takes to hand out their memory.
+        n_slopes = max(len(one.slopes) for one in parts)
+        n_rows = n_slopes + is_free + (0 if self._sectors is None else len(self._sectors.x))
+        self._T = np.empty((size, self._n, self._n))
+        self._half = np.empty((n_slopes, self._n, self._n))
+        self._e = np.empty((n_rows, n_outputs, self._n))
 
     def split(self, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """Split x into the coordinates of the kernels, t, and z."""
@@ -528,18 +535,21 @@ class _CentralPath:
         found, size = self.factors, len(self.x)
         L, starts = found.L, [0, *self.ends]
         gradient, curved = np.zeros(size), np.zeros((size, size))
-        T = np.zeros((size, self._n, self._n))
+        T = self._T
         for j, one in enumerate(self.parts):
             W, k = found.W[j], found.WG[j] @ L
-            own = list(range(starts[j], starts[j + 1]))
-            e, Q = [_apply(W, one.slopes @ L)], list[np.ndarray]()
-            half = k.T @ e[0]
-            T[own] = half + half.transpose(0, 2, 1)
+            own, n_slopes = list(range(starts[j], starts[j + 1])), len(one.slopes)
+            Q = list[np.ndarray]()
+            e, half = self._e[:n_slopes], self._half[:n_slopes]
+            np.matmul(one.slopes, L, out=e)
+            e[:] = _apply(W, e)
+            np.matmul(k.T, e, out=half)
+            np.add(half, half.transpose(0, 2, 1), out=T[starts[j] : starts[j + 1]])
             if self._is_free:
                 own.append(self.ends[-2] + j)
                 g = _apply(W.T, k)
                 T[own[-1]] = g.T @ g
-                e.append(_apply(W, g)[None])
+                self._e[n_slopes] = _apply(W, g)
                 Q.append(W @ W.T if W.ndim else W**2 * np.eye(len(k)))
             if self._sectors is not None:
                 x, y = self._sectors.x, self._sectors.y
@@ -547,11 +557,11 @@ class _CentralPath:
                 K = np.vstack([W.T @ k, L])
                 of_K, of_W = (x @ K, y @ K), (x[:, :n] @ W.T, y[:, :n] @ W.T)
                 T[at:-1] = -_symmetric(*of_K)
-                e += [-0.5 * of_W[k][:, :, None] * of_K[1 - k][:, None] for k in (0, 1)]
-                e[-2:] = [e[-2] + e[-1]]
+                mixed = (of_W[k][:, :, None] * of_K[1 - k][:, None] for k in (0, 1))
+                self._e[len(own) : len(own) + len(x)] = -0.5 * sum(mixed)
                 Q += list(-_symmetric(*of_W))
                 own += range(at, size - 1)
-            e = np.concatenate(e).reshape(len(own), -1)
+            e = self._e[: len(own)].reshape(len(own), -1)
             curved[np.ix_(own, own)] += 2 * (e @ e.T)
             if Q:
                 varied = own[-len(Q) :]

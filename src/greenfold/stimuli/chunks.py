@@ -433,9 +433,11 @@ def by_chunks(method: Predict) -> Predict:
 
     @wraps(method)
     def wrapper(self: object, X: ArrayLike | Array | Sliced) -> Any:
+        if isinstance(X, np.ndarray):  # most calls, some of which take microseconds
+            return method(self, X)
         if is_dask(X):
             return _lazily(self, method, X)
-        if isinstance(X, np.ndarray) or not is_sliced(X):
+        if not is_sliced(X):
             return method(self, X)
         chunks = Chunks.of_slices(X)
         lists = chunks.series, chunks.firsts
