@@ -81,7 +81,7 @@ def cells(found: Found) -> Iterator[Cell]:
     del found
     for seed in range(N_SEEDS):
         for kind in MODELS:
-            yield Cell(f"{kind}|{seed}", ran, (kind, seed), seed // 10)
+            yield Cell(f"{kind}|{seed}", ran, (kind, seed), seed // 5)
 
 
 def report(found: Found) -> Report:

@@ -148,12 +148,12 @@ def cells(found: Found) -> Iterator[Cell]:
     del found
     for seed in range(N_NOISE_SEEDS):
         for n in NOISE:
-            yield Cell(f"noise {n}|{seed}", on_noise, (n, seed), seed // 3)
+            yield Cell(f"noise {n}|{seed}", on_noise, (n, seed), seed)
     for seed in range(N_SEEDS):
         for name in STEPS:
             for place, origin in enumerate(origins(name)):
                 given = name, int(origin), seed
-                yield Cell(f"{name}|{place}|{seed}", forecasts, given, seed)
+                yield Cell(f"{name}|{place}|{seed}", forecasts, given, 3 * seed)
 
 
 def _noise_row(found: Found, n: int, least: float) -> Row | None:

@@ -24,8 +24,8 @@ from greenfold.networks import matrices
 NETWORK = DrivenNetwork(EchoStateNetwork.cycle(3), np.ones((3, 1)), np.zeros(3))
 
 
-def candidate(kind, errors, ridge=1.0):
-    return Candidate(kind, NETWORK, 0, ridge, errors)
+def candidate(kind, errors, ridge=1.0, every=None):
+    return Candidate(kind, NETWORK, 0, ridge, errors, errors if every is None else every)
 
 
 def autoregressive(n, rng):
@@ -65,7 +65,7 @@ def test_a_difference_within_the_scatter_leaves_the_simpler():
     assert choose([simple, worse, better]) is better
 
 
-def test_steps_without_skill_count_little_but_divergence_shows():
+def test_steps_without_skill_count_little_but_failure_shows():
     """A chaotic loop: good for ten steps, then as bad as any; beside the mean."""
     rng = np.random.default_rng(0)
     loop = np.tile(np.append(np.geomspace(1e-6, 0.1, 10), np.full(90, 2.0)), (16, 1))
@@ -73,11 +73,13 @@ def test_steps_without_skill_count_little_but_divergence_shows():
     mean = rng.uniform(0.9, 1.1, (16, 100))
     good = candidate("solved", loop)
     assert choose([candidate("mean", mean), good]) is good
-    lost = loop.copy()
-    lost[3, 30:] = WORST
-    assert choose([candidate("solved", lost), good]) is good
+    late, early = loop.copy(), loop.copy()
+    late[3, 30:] = WORST  # as bad as an unrelated sample, which it is in any case
+    assert choose([candidate("simpler", late), good]).kind == "simpler"
+    early[3, 3:] = WORST
+    assert choose([candidate("solved", early), good]) is good
     often = loop.copy()
-    often[:9] = WORST
+    often[:14] = WORST
     assert choose([candidate("mean", mean), candidate("solved", often)]).kind == "mean"
 
 
@@ -85,7 +87,18 @@ def test_the_cost_weighs_orders_of_magnitude_alike():
     errors = np.full((4, 3), 1e-4)
     errors[:, 2] = 1.0
     scales = Scales(np.full(3, 1 / 3), 1e-20)
-    assert scales.cost(errors) == pytest.approx(np.log(1e-4) / 3, rel=1e-12)
+    assert scales.logs(errors) == pytest.approx(np.log(1e-4) / 3, rel=1e-12)
+
+
+def test_of_one_kind_more_starts_choose():
+    """Luck on the unseen steps is no merit; they alone compare with another kind."""
+    rng = np.random.default_rng(0)
+    few, many = rng.uniform(0.1, 0.2, (16, 5)), rng.uniform(0.1, 0.2, (64, 5))
+    lucky = candidate("solved", 0.5 * few, every=4 * many)
+    better = candidate("solved", few, every=many)
+    assert choose([lucky, better]) is better
+    simple = candidate("simple", few, every=100 * many)
+    assert choose([simple, lucky, better]) is simple
 
 
 def test_errors_that_nobody_sees_are_alike():

@@ -51,7 +51,7 @@ def filtered():
 
 def given(model, weights):
     """Give input weights, beside which fewer parameters have an effect."""
-    return model.set_params(input_weights=weights, max_iter=100, bias_scale=0.5)
+    return model.set_params(input_weights=weights, max_iter=200, bias_scale=0.5)
 
 
 def test_valid_steps():
@@ -91,7 +91,7 @@ def test_solved_weights_forecast_further_than_drawn_ones(series):
                 20,
                 spectral_radius=0.4,
                 bias_scale=1.0,
-                max_iter=40 if weights == "solved" else 100,
+                max_iter=40 if weights == "solved" else 200,
                 input_weights=weights,
                 random_state=seed,
             ).fit(series[:TRAIN])
@@ -284,7 +284,7 @@ def test_narma_by_solved_weights(filtered):
     """A network that sees no inputs, so that it must remember them."""
     model, x, y = filtered
     model = clone(model).set_params(see_input=False).fit(x[:1000], y[:1000])
-    drawn = clone(model).set_params(input_weights="random", max_iter=100)
+    drawn = clone(model).set_params(input_weights="random", max_iter=200)
     drawn.fit(x[:1000], y[:1000])
     assert model.chosen_.weights == "solved"
     assert 1 - model.score(x[1000:], y[1000:]) < 0.6 * (1 - drawn.score(x[1000:], y[1000:]))
@@ -523,7 +523,7 @@ def test_aeon_forecasts_the_same():
     from greenfold.datasets import mackey_glass
     from greenfold.estimators.aeon import AeonReservoirForecaster
 
-    y = mackey_glass(400, rng=0)
+    y = mackey_glass(600, rng=0)
     options: dict[str, Any] = {"n_neurons": 15, "max_iter": 3, "random_state": 0}
     ours = ReservoirForecaster(**options).fit(y)
     theirs = AeonReservoirForecaster(horizon=3, **options).fit(y)

@@ -243,6 +243,30 @@ def test_a_path_lowers_the_unseen_error_within_its_limits():
     assert held[-1].scale == 1.0
 
 
+def test_a_path_goes_on_from_where_it_stopped(monkeypatch):
+    """Its points are those of a path in one go, and no place is evaluated again."""
+    start = Iterate(unit(unseen_problem("echo state")), 1e-4)
+    evaluate_at, places = UnseenProblem.evaluate_at, list[Iterate]()
+
+    def counted(self, at, *, by_scale):
+        places.append(at)
+        return evaluate_at(self, at, by_scale=by_scale)
+
+    monkeypatch.setattr(UnseenProblem, "evaluate_at", counted)
+
+    def points(problem, max_iter):
+        path = problem.follow(start, free_ridge=True, scales=(0.5, 1.1), max_iter=max_iter)
+        return [(one.u.tolist(), one.ridge, one.scale, one.loss) for one in path]
+
+    whole, n_whole = points(unseen_problem("echo state"), 20), len(places)
+    problem = unseen_problem("echo state")
+    begun = points(problem, 8)
+    assert 0 < len(begun) < len(whole)
+    assert points(problem, 20) == whole
+    assert whole[: len(begun)] == begun
+    assert len(places) == 2 * n_whole
+
+
 @pytest.mark.needs("torch")
 def test_torch_has_the_same_unseen_error():
     import torch

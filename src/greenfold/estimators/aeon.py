@@ -156,7 +156,7 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
         horizon: int = 1,
         n_neurons: int = 100,
         input_weights: str = "solved",
-        max_iter: int = 100,
+        max_iter: int = 200,
         random_state: RandomState = None,
     ) -> None:
         self.n_neurons = n_neurons

@@ -228,6 +228,11 @@ class UnseenProblem(SequenceProblem):
         return like(step * n_segments + segment, self.task.used), parts
 
     @cached_property
+    def _evaluated(self) -> dict[tuple[bool, bytes], tuple[Iterate, float, np.ndarray]]:
+        """Points of all paths with log L and its derivative, by the place of the search."""
+        return {}
+
+    @cached_property
     def _known(self) -> tuple[Any, Any]:
         """√weight and √weight · target of the rows that count."""
         xp, rows = namespace(self.task.used), self._blocks[0]
@@ -300,7 +305,8 @@ class UnseenProblem(SequenceProblem):
         """Minimise the error on unseen blocks by L-BFGS; return the points of its steps.
 
         u keeps its unit norm. The penalty is free with ``free_ridge``, and the factor of
-        the recurrent weights within ``scales``. ``max_iter`` limits the evaluations.
+        the recurrent weights within ``scales``. ``max_iter`` limits the evaluations. They
+        are kept, so a call with a larger limit continues the path of an earlier one.
         """
         size, path, tried = start.u.size, list[Iterate](), dict[bytes, Iterate]()
         logs = np.log([start.ridge, start.scale])
@@ -313,6 +319,11 @@ class UnseenProblem(SequenceProblem):
         def value(x: np.ndarray) -> tuple[float, np.ndarray]:
             if len(tried) > max_iter:
                 raise StopIteration
+            key = scales is not None, x.tobytes()
+            if key in self._evaluated:
+                at, log_loss, slope = self._evaluated[key]
+                tried[x.tobytes()] = at
+                return log_loss, slope
             norm = float(np.linalg.norm(x[:size]))
             ridge, scale = np.exp(x[size:] * _UNITS).tolist()
             at = Iterate(x[:size].reshape(start.u.shape) / norm, ridge, scale)
@@ -325,9 +336,11 @@ class UnseenProblem(SequenceProblem):
                 worst = max(one.loss for one in tried.values())
                 return float(np.log(worst)) + _WALL, np.zeros_like(x)
             log_loss, slope, *others = found
-            tried[x.tobytes()] = replace(at, loss=float(np.exp(log_loss)))
+            tried[x.tobytes()] = at = replace(at, loss=float(np.exp(log_loss)))
             tangent = (slope - (slope * at.u).sum() * at.u).ravel() / norm
-            return log_loss, np.concatenate([tangent, _UNITS * others])
+            slope = np.concatenate([tangent, _UNITS * others])
+            self._evaluated[key] = at, log_loss, slope
+            return log_loss, slope
 
         def keep(xk: np.ndarray) -> None:
             path.append(tried[xk.tobytes()])

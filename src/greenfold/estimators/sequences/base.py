@@ -56,9 +56,9 @@ from .choice import (
     Choice,
     DrivenPairs,
     Pairs,
-    Scales,
     blocks,
     choose,
+    costs,
     joined,
     last_blocks,
     size,
@@ -76,10 +76,12 @@ _WEIGHTS = {ALONE: "none", DRAWN: "drawn", GIVEN: "given", SOLVED: "solved"}
 #: Penalties from which paths with a free and with a held spectral radius start. A larger
 #: one at the start leads to smaller radii.
 _FREE_RIDGE, _HELD_RIDGE = 1e-6, 1e-9
-#: Smallest and largest spectral radius of a path.
-_RADII = (0.02, 1.2)
-#: Steps of a path to judge, and factors of its penalty to judge there.
-_KEPT, _LARGER = (3, 6, 12, 25, 50, 10**9), np.array([1.0, 100.0])
+#: Smallest and largest spectral radius of a path, and one to start from besides the given.
+_RADII, _SMALL_RADIUS = (0.02, 1.2), 0.1
+#: Steps of a path to judge besides its last, and factors of its penalty to judge there.
+_KEPT, _LARGER = (3, 12, 50, 100), np.array([1.0, 100.0])
+#: Share of the evaluations that each path may take before the best of them goes on.
+_FIRST_SHARE = 1 / 8
 #: Penalties at which a linear network is solved with a certificate.
 _CERTIFIED = np.array([1e-9, 1e-6, 1e-3])
 #: Number of starts that are compared, and change of predictions that counts, relative to
@@ -220,7 +222,7 @@ class SequenceEstimator(Checked):
         ridge: float | str = "auto",
         washout: int | str = "auto",
         see_input: int | str = "auto",
-        max_iter: int = 100,
+        max_iter: int = 200,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -381,18 +383,27 @@ class SequenceEstimator(Checked):
         first: int,
         ridges: np.ndarray,
         turns: list[list[Block]],
+        more: Sequence[list[Block]] = (),
     ) -> list[Candidate]:
         """Return a candidate per penalty, judged on blocks that are held out in turn.
 
-        ``network`` is that of the run, but may hold fewer inputs.
+        ``network`` is that of the run, but may hold fewer inputs. ``more`` blocks count
+        among candidates of one kind.
         """
-        reads, found = slice(first, network.n_states), list[np.ndarray]()
-        for turn in turns:
-            readouts = run.without(turn).solve(ridges, reads)
-            found += [self._judge(run, block, *readouts) for block in turn]
+        reads = slice(first, network.n_states)
+
+        def errors_of(turns: Sequence[list[Block]]) -> list[np.ndarray]:
+            found: list[np.ndarray] = []
+            for turn in turns:
+                readouts = run.without(turn).solve(ridges, reads)
+                found += [self._judge(run, block, *readouts) for block in turn]
+            return found
+
+        found = errors_of(turns)
+        errors = joined(found), joined(found + errors_of(more))
         return [
-            Candidate(kind, network, first, float(ridge), errors)
-            for ridge, errors in zip(ridges, joined(found), strict=True)
+            Candidate(kind, network, first, float(ridge), *both)
+            for ridge, *both in zip(ridges, *errors, strict=True)
         ]
 
     def _drawn(self, n_channels: int, seed: int) -> DrivenNetwork:
@@ -473,6 +484,7 @@ class SequenceEstimator(Checked):
         washout = max(self._room(drawn.memory(train.longest), train), n_seen - 1)
         free, limit = self.ridge == "auto", int(self.max_iter)
         most = max(self._room(len(pairs.longest), pairs), drawn.memory(pairs.longest))
+        turns = [[block] for block in blocks(pairs.weights, skipped)]
 
         def judged(points: list[Iterate], problem: UnseenProblem) -> list[Candidate]:
             found: list[Candidate] = []
@@ -489,7 +501,7 @@ class SequenceEstimator(Checked):
                 driven = replace(driven, n_seen=problem.task.see_input)
                 run = DrivenPairs.of(driven, pairs, skipped)
                 ridges = at.ridge * _LARGER if free else self._ridges
-                found += self._judged(SOLVED, run, driven, 0, ridges, [unseen])
+                found += self._judged(SOLVED, run, driven, 0, ridges, [unseen], turns)
             return found
 
         problems = {
@@ -506,42 +518,42 @@ class SequenceEstimator(Checked):
                 points.append(Iterate(best.u.reshape(u.shape), float(ridge)))
             return judged(points, problem)
 
-        def walked(
-            start: Iterate,
-            scales: tuple[float, float] | None,
-            problem: UnseenProblem,
-            n: int,
-        ) -> tuple[list[Candidate], Iterate]:
-            path = problem.follow(start, free_ridge=free, scales=scales, max_iter=n)
-            path = [start, *path]
-            kept = sorted({min(k, len(path) - 1) for k in _KEPT})
-            return judged([path[k] for k in kept], problem), path[-1]
+        ways = self._paths(problem, problems.get(0, problem))
 
-        # Each path goes half of the way, and the best of them on.
-        found: list[Candidate] = []
-        ways = [(*path, problem) for path in self._paths()]
-        if 0 in problems and n_seen:  # inputs seen may only help drawn weights
-            ways.append((*self._paths()[0], problems[0]))
-        walks = []
-        for ridge, scales, one in ways:
-            start = Iterate(u, ridge if free else float(self.ridge))
-            walks.append((*walked(start, scales, one, max(limit // 2, 1)), scales, one))
-            found += walks[-1][0]
+        def walked(way: int, after: int, n: int) -> tuple[list[Candidate], int]:
+            """Return points after some steps on a way, and the number of all its steps."""
+            ridge, factor, scales, one = ways[way]
+            start = Iterate(u, ridge if free else float(self.ridge), factor)
+            path = one.follow(start, free_ridge=free, scales=scales, max_iter=n)
+            path, last = [start, *path], len(path)
+            kept = {k for k in (*_KEPT, last) if after < k <= last}
+            return judged([path[k] for k in sorted(kept)], one), last
+
+        # Each path goes a part of the way, and the best of them on.
+        first = max(round(limit * _FIRST_SHARE), 1)
+        walks = [walked(way, -1, first) for way in range(len(ways))]
+        found = [one for walk, _ in walks for one in walk]
         if not found:
             return found
-        cost = Scales.of(found).cost
-        _, end, scales, one = min(
-            walks, key=lambda walk: min((cost(c.errors) for c in walk[0]), default=np.inf)
-        )
-        return found + walked(end, scales, one, limit)[0]
+        owners = [way for way, (walk, _) in enumerate(walks) for _ in walk]
+        best = owners[int(np.argmin(costs([one.every for one in found])))]
+        return found + walked(best, walks[best][1], limit)[0]
 
-    def _paths(self) -> list[tuple[float, tuple[float, float] | None]]:
-        """Return the first penalty, and limits for the factor of the weights, per path."""
+    def _paths(
+        self, problem: UnseenProblem, of_states: UnseenProblem
+    ) -> list[tuple[float, float, tuple[float, float] | None, UnseenProblem]]:
+        """Return penalty and scale of W at the start, limits of the scale, and problem.
+
+        With a free radius, a path does not need last inputs beside the states.
+        """
+        held = _HELD_RIDGE, 1.0, None, problem
         if self.reservoir is not None:
-            return [(_HELD_RIDGE, None)]
+            return [held] if of_states is problem else [held, (*held[:3], of_states)]
         radius = float(self.spectral_radius)
-        free = min(_RADII[0] / radius, 1.0), max(_RADII[1] / radius, 1.0)
-        return [(_FREE_RIDGE, free), (_HELD_RIDGE, None)]
+        limits = min(_RADII[0] / radius, 1.0), max(_RADII[1] / radius, 1.0)
+        starts = {1.0, min(_SMALL_RADIUS / radius, 1.0)}
+        free = [(_FREE_RIDGE, scale, limits, of_states) for scale in sorted(starts)]
+        return [*free, held]
 
     def _certified(self, best: Candidate, pairs: Pairs, skipped: int) -> Candidate:
         """Return the certified weights of all sequences, at the penalty that was chosen."""

@@ -24,9 +24,9 @@ RIDGES = 10.0 ** np.arange(-12, 2.1, 1.0)
 #: Number of blocks of a series that are held out in turn to choose the penalty and the
 #: inputs of drawn weights, and share of the steps at the end that nothing is fitted to.
 _N_BLOCKS, SHARE = 3, 0.2
-#: Largest squared error that counts, in squared deviations; a diverged loop has it. Were it
-#: large, one such loop would hide that all others are good.
-WORST = 9.0
+#: Largest squared error, in squared deviations; a diverged loop has it. The choice does not
+#: count errors beyond those of an unrelated sample.
+WORST, _UNRELATED = 9.0, 2.0
 #: Weight of a step at which no candidate has skill.
 _NO_SKILL = 0.05
 #: Share of the smallest error of all, over all steps, below which errors are alike, and an
@@ -160,7 +160,10 @@ class Candidate:
         Index of the first entry of the state that the readout reads.
     ridge : float
     errors : ndarray (n_starts, n_steps)
-        Squared errors.
+        Squared errors on the unseen steps.
+    every : ndarray (n_more_starts, n_steps)
+        Squared errors on these and on blocks of all steps, which the readout has not seen.
+        With many more starts, they choose among candidates of one kind.
     """
 
     kind: str
@@ -168,6 +171,7 @@ class Candidate:
     first: int
     ridge: float
     errors: np.ndarray
+    every: np.ndarray
 
 
 def joined(errors: list[np.ndarray]) -> np.ndarray:
@@ -198,31 +202,23 @@ class Scales(NamedTuple):
     floor: float
 
     @classmethod
-    def of(cls, found: list[Candidate]) -> Scales:
-        """Return the scales of candidates."""
-        best = np.min([one.errors.mean(0) for one in found], axis=0)
+    def of(cls, errors: list[np.ndarray]) -> Scales:
+        """Return the scales of the errors (n_starts, n_steps) of candidates."""
+        best = np.min([one.mean(0) for one in errors], axis=0)
         weights = np.maximum(1 - best, _NO_SKILL)
-        least = min(size(one.errors) for one in found)
+        least = min(map(size, errors))
         return cls(weights / weights.sum(), max(_ALIKE * least, _UNSEEN) ** 2)
 
     def logs(self, errors: np.ndarray) -> np.ndarray:
         """Return the mean over the steps of the log of errors (…, n_steps).
 
         The logarithm weighs all steps ahead alike, although errors of chaos grow by orders
-        of magnitude.
+        of magnitude, and all starts, although a few may fail.
         """
-        return 0.5 * np.log(errors + self.floor) @ self.weights
-
-    def cost(self, errors: np.ndarray) -> float:
-        """Return the mean log of the root mean square over the starts."""
-        return float(self.logs(errors.mean(0)))
+        return 0.5 * np.log(np.minimum(errors, _UNRELATED) + self.floor) @ self.weights
 
     def is_worse(self, one: Candidate, other: Candidate) -> bool:
-        """Return whether the errors of one are clearly larger than those of another.
-
-        Their logs are compared start by start, because a few starts that fail would hide
-        that all others are better.
-        """
+        """Return whether the errors of one are clearly larger than those of another."""
         apart = self.logs(one.errors) - self.logs(other.errors)
         if len(apart) < 2:
             return False
@@ -231,14 +227,18 @@ class Scales(NamedTuple):
         return bool(apart.mean() > max(least, _BETTER))
 
 
+def costs(errors: list[np.ndarray]) -> np.ndarray:
+    """Return the mean log of the errors (n_starts, n_steps) of each candidate."""
+    scales = Scales.of(errors)
+    return np.array([scales.logs(one).mean() for one in errors])
+
+
 def stand_for_kinds(found: list[Candidate]) -> list[Candidate]:
     """Return the candidate with the smallest cost of each kind, in their order."""
-    scales, best = Scales.of(found), dict[str, Candidate]()
-    for one in found:
-        other = best.setdefault(one.kind, one)
-        if scales.cost(one.errors) < scales.cost(other.errors):
-            best[one.kind] = one
-    return list(best.values())
+    kinds = {one.kind: [two for two in found if two.kind == one.kind] for one in found}
+    return [
+        same[int(np.argmin(costs([one.every for one in same])))] for same in kinds.values()
+    ]
 
 
 def choose(found: list[Candidate]) -> Candidate:
@@ -247,8 +247,9 @@ def choose(found: list[Candidate]) -> Candidate:
     Of each kind, the one with the smallest cost stands for all. The kinds of the first
     candidates are the simplest.
     """
-    scales, stand = Scales.of(found), stand_for_kinds(found)
-    best = min(stand, key=lambda one: scales.cost(one.errors))
+    stand = stand_for_kinds(found)
+    errors = [one.errors for one in stand]
+    scales, best = Scales.of(errors), stand[int(np.argmin(costs(errors)))]
     return next(one for one in stand if one is best or not scales.is_worse(one, best))
 
 

@@ -77,9 +77,8 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         none, a few and a season (`season_length` of the inputs), and also a readout of the
         last inputs alone.
     max_iter : int
-        Maximum number of evaluations on the best path of the solve, after half as many on
-        each: with a free and with a held spectral radius, and with a readout of the states
-        alone.
+        Maximum number of evaluations on the best path of the solve. All paths take an
+        eighth of them: with a held spectral radius, and with a free one from two starts.
     random_state : int, RandomState or None
     verbose : bool, default False
         Show the progress of a fit, with its current error, if stderr is a terminal.
