@@ -1,6 +1,7 @@
 """What sequence estimators choose on steps that their solve has not seen."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,6 +100,17 @@ def test_of_one_kind_more_starts_choose():
     assert choose([lucky, better]) is better
     simple = candidate("simple", few, every=100 * many)
     assert choose([simple, lucky, better]) is simple
+
+
+def test_few_samples_and_larger_squares_leave_the_simpler():
+    rng = np.random.default_rng(0)
+    few, many = rng.uniform(0.1, 0.2, (16, 5)), rng.uniform(0.1, 0.2, (64, 5))
+    simple = candidate("simple", few, every=many)
+    better = candidate("solved", 0.5 * few, every=0.5 * many)  # by 0.35 in the log
+    assert choose([simple, better]) is better
+    assert choose([simple, replace(better, price=0.3)]).kind == "solved"
+    assert choose([simple, replace(better, price=0.4)]) is simple
+    assert choose([simple, replace(better, every=1.1 * many)]) is simple
 
 
 def test_errors_that_nobody_sees_are_alike():

@@ -358,7 +358,8 @@ class SequenceEstimator(Checked):
                 made += self._judged(name, run, network, first, ridges, turns)
             best = choose(made)
             ridge, name = np.array([best.ridge]), ALONE if first else kind
-            found += self._judged(name, run, best.network, first, ridge, [unseen])
+            given = best.network, first, ridge, [unseen], turns
+            found += self._judged(name, run, *given)
         simple = [self._simple(pairs, block) for block in unseen]
         beside = {name: size(joined([one[name] for one in simple])) for name in simple[0]}
         return found[0], found[1], beside
@@ -485,6 +486,7 @@ class SequenceEstimator(Checked):
         free, limit = self.ridge == "auto", int(self.max_iter)
         most = max(self._room(len(pairs.longest), pairs), drawn.memory(pairs.longest))
         turns = [[block] for block in blocks(pairs.weights, skipped)]
+        price = u.size / (2 * n_known * train.targets[0].shape[1])
 
         def judged(points: list[Iterate], problem: UnseenProblem) -> list[Candidate]:
             found: list[Candidate] = []
@@ -501,7 +503,8 @@ class SequenceEstimator(Checked):
                 driven = replace(driven, n_seen=problem.task.see_input)
                 run = DrivenPairs.of(driven, pairs, skipped)
                 ridges = at.ridge * _LARGER if free else self._ridges
-                found += self._judged(SOLVED, run, driven, 0, ridges, [unseen], turns)
+                made = self._judged(SOLVED, run, driven, 0, ridges, [unseen], turns)
+                found += [replace(candidate, price=price) for candidate in made]
             return found
 
         problems = {

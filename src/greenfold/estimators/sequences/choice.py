@@ -35,7 +35,7 @@ _ALIKE, _UNSEEN = 0.01, 1e-6
 #: Number of standard errors by which another candidate must be better than a readout of the
 #: inputs alone, and than drawn weights; and share. Loops that start close together are
 #: alike, so a standard error is too small.
-_ERRORS_ALONE, _ERRORS, _BETTER = 2.0, 1.0, 0.001
+_ERRORS_ALONE, _ERRORS, _BETTER = 2.0, 1.0, 0.05
 
 
 class Block(NamedTuple):
@@ -164,6 +164,10 @@ class Candidate:
     every : ndarray (n_more_starts, n_steps)
         Squared errors on these and on blocks of all steps, which the readout has not seen.
         With many more starts, they choose among candidates of one kind.
+    price : float
+        Half the number of solved weights per target value, as in Akaike's criterion. The
+        log of the error must be lower by it, because with few samples the best of many
+        points may owe that to luck.
     """
 
     kind: str
@@ -172,6 +176,7 @@ class Candidate:
     ridge: float
     errors: np.ndarray
     every: np.ndarray
+    price: float = 0.0
 
 
 def joined(errors: list[np.ndarray]) -> np.ndarray:
@@ -217,15 +222,6 @@ class Scales(NamedTuple):
         """
         return 0.5 * np.log(np.minimum(errors, _UNRELATED) + self.floor) @ self.weights
 
-    def is_worse(self, one: Candidate, other: Candidate) -> bool:
-        """Return whether the errors of one are clearly larger than those of another."""
-        apart = self.logs(one.errors) - self.logs(other.errors)
-        if len(apart) < 2:
-            return False
-        least = _ERRORS_ALONE if one.first else _ERRORS
-        least *= apart.std() / np.sqrt(len(apart) - 1)
-        return bool(apart.mean() > max(least, _BETTER))
-
 
 def costs(errors: list[np.ndarray]) -> np.ndarray:
     """Return the mean log of the errors (n_starts, n_steps) of each candidate."""
@@ -241,16 +237,35 @@ def stand_for_kinds(found: list[Candidate]) -> list[Candidate]:
     ]
 
 
+def is_better(one: Candidate, other: Candidate) -> bool:
+    """Return whether one is clearly better than another on the unseen steps.
+
+    Neither may its mean square on all blocks be larger: where noise limits all forecasts,
+    the logs of single errors and the luck on the unseen steps say little.
+    """
+    scales = Scales.of([one.errors, other.errors])
+    apart = scales.logs(other.errors) - scales.logs(one.errors)
+    if len(apart) < 2:
+        return False
+    least = _ERRORS_ALONE if other.first else _ERRORS
+    least *= apart.std() / np.sqrt(len(apart) - 1)
+    scales = Scales.of([one.every, other.every])
+    squares = (np.minimum(two.every, _UNRELATED).mean(0) for two in (other, one))
+    before, after = map(scales.logs, squares)
+    return bool(apart.mean() > max(least, _BETTER, one.price) and before > after)
+
+
 def choose(found: list[Candidate]) -> Candidate:
-    """Return the simplest candidate whose errors cannot be told from those of the best.
+    """Return the best candidate, if it is clearly better than simpler ones.
 
     Of each kind, the one with the smallest cost stands for all. The kinds of the first
     candidates are the simplest.
     """
-    stand = stand_for_kinds(found)
-    errors = [one.errors for one in stand]
-    scales, best = Scales.of(errors), stand[int(np.argmin(costs(errors)))]
-    return next(one for one in stand if one is best or not scales.is_worse(one, best))
+    best, *others = stand_for_kinds(found)
+    for one in others:
+        if is_better(one, best):
+            best = one
+    return best
 
 
 @dataclass(frozen=True)
