@@ -325,9 +325,9 @@ def run(rounds: int, place: str = "host", sizes: tuple[int, ...] = SIZES) -> Rep
     notes = [
         f"networks with log-normal degrees, largest |λ| {RADIUS}, T/τ = {DURATION / TAU:g}"
         f", η = {ETA:g}; {where}",
-        "time from `unfold` to the proven optimum, of the processors on a host, where wall_s"
-        " is the time with other load; construct_s: scaling W by its largest eigenvalue; "
-        "memory beyond 12 bytes per connection, of the whole process",
+        "time from `unfold` to the proven optimum, of the processors on a host, where "
+        "wall_s is the time with other load; construct_s: scaling W by its largest "
+        "eigenvalue; memory beyond 12 bytes per connection, of the whole process",
     ]
     report = Report(f"connectome: {place}", notes, rows)
     for n_connections, name in product(sizes, problems()):
