@@ -17,6 +17,10 @@ from greenfold.apps.style import PALETTE
 
 #: Where the dark ones lie, relative to the sources.
 FOLDER = "_build/dark"
+#: Width in points above which a figure without a narrow version scrolls on phones, where
+#: it would be illegible if it fitted.
+BROAD = 600
+_WIDTH = re.compile(r'<svg [^>]*width="([\d.]+)pt"', re.S)
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 #: The box of an image that axes clip, such as a heat map.
 _CLIPPED = re.compile(r'<g clip-path="url\(#(\w+)\)">\s*<image')
@@ -89,6 +93,8 @@ def double(app: Any, doctree: nodes.document) -> None:
             wide["classes"] = [*wide["classes"], "only-wide"]
             narrow["classes"] = [*narrow["classes"], "only-narrow"]
             drawn.append((narrow, other))
+        elif float(_WIDTH.search(source.read_text("utf-8"))[1]) > BROAD:
+            wide["classes"] = [*wide["classes"], "broad"]
         for light, path in drawn:
             text = path.read_text("utf-8")
             name = f"{path.stem}-dark-{hashlib.sha256(text.encode()).hexdigest()[:8]}.svg"

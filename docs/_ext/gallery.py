@@ -105,7 +105,7 @@ def draw_narrow(figure: Figure, name: str, folder: Path) -> None:
     height = narrow.get_figheight() / rows
     for axes, place in zip(panels, GridSpec(len(panels), 1, figure=narrow), strict=True):
         axes.set_subplotspec(place)
-        if rows == 1:  # beside each other they may share a label and an axis
+        if axes.get_shared_y_axes().joined(axes, panels[0]):  # the first had its labels
             axes.set_ylabel(axes.get_ylabel() or panels[0].get_ylabel())
             axes.tick_params(labelleft=True)
     narrow.set_layout_engine("constrained", h_pad=0.1)

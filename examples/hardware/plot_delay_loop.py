@@ -41,9 +41,9 @@ for axes, mask, colour, name in (
     axes.grid(visible=False)
 panels[1].set(xlabel="virtual nodes in one round")
 axes = panels[2]
-axes.plot(drawn, np.zeros_like(drawn), "C1|", ms=14, label="30 random masks of ±1")
-axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved mask of ±1")
-axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, unconstrained")
+axes.plot(drawn, np.zeros_like(drawn), "C1|", ms=14, label="30 random ±1 masks")
+axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved ±1 mask")
+axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, any u")
 axes.axvline(free.upper_bound, color="C5", ls="--", label="upper bound")
 axes.set(
     xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.upper_bound), ylim=(-1, 2.6)

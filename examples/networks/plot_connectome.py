@@ -62,7 +62,7 @@ left.set_title("input weight of each neuron", size=9)
 left.grid(visible=False)
 bars = {
     "random u": (drawn.starts.mean(), "C1"),
-    "solved,\nleft of the line": (subset.soft_margin, "C0"),
+    "solved,\nleft only": (subset.soft_margin, "C0"),
     "solved,\nall neurons": (everywhere.soft_margin, "C0"),
 }
 for name, (value, colour) in bars.items():

@@ -46,7 +46,7 @@ def accuracy(best):
 figure, axes = plt.subplots(figsize=(5.4, 3))
 rows = np.array([accuracy(best) for best in drawn])
 axes.plot(noises, rows.T, "C1", lw=0.8, alpha=0.5)
-axes.plot(noises, rows.mean(0), "C1s--", label="random Win: five examples and their mean")
+axes.plot(noises, rows.mean(0), "C1s--", label="random Win: five, and their mean")
 axes.plot(noises, accuracy(solved), "C0o-", label="solved Win")
 axes.set(xlabel="readout noise σ", ylabel="accuracy")
 axes.legend()

@@ -38,7 +38,7 @@ for axes, (name, model), colour in zip(panels, models.items(), ("C1", "C0"), str
     axes.plot(time, made[:, 0], colour, lw=1.2, label=f"{name} input weights")
     axes.axvline(valid, ymax=0.8, color="0.3", ls=":", lw=1)
     text = f"valid for {valid:.1f} Lyapunov times"
-    axes.text(valid - 0.1, -23, text, ha="right", size=8)
+    axes.text(0.1, -23, text, size=8)
     axes.set(ylabel="x", ylim=(-25, 32))
     axes.legend(loc="upper right", ncols=2)
 panels[-1].set_xlabel("time (Lyapunov times)")
