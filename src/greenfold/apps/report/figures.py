@@ -389,8 +389,11 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
             made.axes.axhline(bound, **line_style(LIMIT, DOTTED), lw=1.2)
         shown = np.concatenate([curve for _, curve in curves])
         # A start far below would flatten the interesting part of the curve.
-        low = max(float(shown.min()), float(-0.5 * abs(shown.max())))
-        made.axes.set_ylim(*limits([low, shown.max(), *bounds]))
+        top = float(shown.max())
+        low = max(float(shown.min()), -0.5 * abs(top))
+        # Steps of a millionth would fill the picture where the first one was the last.
+        low = min(low, top - 0.02 * abs(top))
+        made.axes.set_ylim(*limits([low, top, *bounds]))
         made.axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if bounds:
         made.add_key("proven upper bound", LIMIT, DOTTED)

@@ -162,6 +162,7 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
     for channel, name in enumerate(names):
         with look.drawing(f"held{channel}", f"Held out: {name}", x, _VALUE) as made:
             own = table.truth[0, :, channel]
+            shown = own
             made.line(times, own, look.TEXT, label="truth", lw=2.4, alpha=0.35)
             for dash, kind in enumerate((OWN, DRAWN, DELAYS)):
                 if kind in table.forecasts:
@@ -169,6 +170,11 @@ def _pictures(study: ForecastStudy) -> Iterator[Any]:
                     made.line(times, one, _HUES[kind], dash, kind, lw=1.2)
             if table.widths is not None:
                 middle, half = table.forecasts[OWN][0, :, channel], table.widths[:, channel]
-                made.band(times, middle - half, middle + half, look.SOLVED, "90 % band")
-            made.axes.set_ylim(*look.limits(own, 0.5))
+                low, high = middle - half, middle + half
+                made.band(times, low, high, look.SOLVED, "90 % band")
+                # A band that is far wider would flatten the lines.
+                most = np.ptp(own)
+                ends = np.clip([low, high], own.min() - most, own.max() + most)
+                shown = np.append(own, ends[np.isfinite(ends)])
+            made.axes.set_ylim(*look.limits(shown))
         yield made

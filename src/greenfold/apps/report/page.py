@@ -59,7 +59,8 @@ def fill_page(template: str, **values: object) -> str:
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         versions=versions("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2").items(),
         number=_number,
-        percent=lambda share: f"{100 * share:.1f} %",
+        # Adding zero turns −0.0 into 0.0.
+        percent=lambda share: f"{round(100 * share, 1) + 0.0:.1f} %".replace("-", "−"),
         **values,
     )
 
