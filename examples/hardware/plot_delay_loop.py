@@ -46,7 +46,7 @@ axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved ±1 mask")
 axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, any u")
 axes.axvline(free.upper_bound, color="C5", ls="--", label="upper bound")
 axes.set(
-    xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.upper_bound), ylim=(-1, 2.6)
+    xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.soft_margin), ylim=(-1, 2.6)
 )
 axes.legend(ncols=2, loc="upper left")
 plt.show()

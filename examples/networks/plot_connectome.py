@@ -77,7 +77,7 @@ right.annotate(
     size=8,
 )
 right.set_title("random and solved u", size=9)
-right.set(ylabel="soft margin κ", ylim=(0, 1.12 * everywhere.upper_bound))
+right.set(ylabel="soft margin κ", ylim=(0, 1.12 * everywhere.soft_margin))
 right.grid(visible=False, axis="x")
 plt.show()
 
