@@ -185,7 +185,10 @@ def test_a_support_of_a_non_linear_network():
         ({"bits": 0}, "`bits` must be at least 1"),
         ({"bits": 9}, "`bits` must be 1 to 8 .* got 9"),
         ({"mask": "sign", "u": np.ones(7)}, "`device` must have no mask: .* `u` is given"),
-        ({"mask": "sign", "method": "random"}, "`method` must be Convex or Exact with a"),
+        (
+            {"mask": "sign", "method": "random"},
+            "`method` must be one of convex, exact with a mask",
+        ),
         ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
     ],
 )

@@ -9,17 +9,21 @@ from greenfold import (
     Alternating,
     Ascent,
     Convex,
+    Device,
     Exact,
     GaussianStimuli,
     RandomDraws,
+    RegressionTask,
     Reservoir,
     SampleStimuli,
     optimize,
     unfold,
 )
+from greenfold.devices.masks import Mask
 from greenfold.math.margins import gaussian_soft_margin
 from greenfold.optimizers import Method
 from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.method import METHODS
 from greenfold.optimizers.result import MESSAGES
 
 from ..conftest import interrupt, unit
@@ -120,6 +124,33 @@ def test_a_method_of_your_own():
     for size, got in ((3.0, "a norm of 3"), (0.0, "none")):
         with pytest.raises(ValueError, match=f"`candidates` must hold .*; got {got}"):
             optimize(unfolding, stimuli, ETA, Equal(size), rng=0)
+
+
+def test_the_name_of_another_method_or_mask_is_refused():
+    """A notebook may run the cell of a class again; a second class may not take a name."""
+    for base, name, owner in ((Method, "convex", "Convex"), (Mask, "sign", "Signs")):
+        message = f"`name` = '{name}' of Own is the name of {owner}"
+        with pytest.raises(ValueError, match=message):
+            type("Own", (base,), {}, name=name)
+    kept = dict(METHODS)
+    try:
+        first = type("Cell", (Method,), {}, name="cell")
+        assert type("Cell", (Method,), {}, name="cell") is not first
+    finally:
+        METHODS.clear()
+        METHODS.update(kept)
+    assert Method.of("convex", linear=True) == Convex()
+
+
+def test_a_refusal_names_the_methods_that_would_do():
+    unfolding, stimuli = setting(n=6)
+    message = "`method` must be one of convex, exact with a mask"
+    with pytest.raises(ValueError, match=message):
+        optimize(unfolding, stimuli, ETA, Equal(), device=Device(mask="sign"))
+    X = np.random.default_rng(0).normal(size=(8, unfolding.n_steps))
+    task = RegressionTask.from_cases(X, X[:, -1], ridge=0.1)
+    with pytest.raises(ValueError, match="one of convex, exact for a RegressionTask"):
+        optimize(unfolding, task, method="alternating")
 
 
 @pytest.mark.parametrize("method", [Convex, Exact, Alternating, RandomDraws])
@@ -320,13 +351,20 @@ def test_bad_seed_is_named(seed, error):
         optimize(unfolding, stimuli, method="random", rng=seed)
 
 
+class FirstStart(Method):
+    """A method of one's own: a random projection."""
+
+    def solve(self, run):
+        return run.finish([run.solve_readout(u) for u in run.starts(1)], "first")
+
+
 def test_a_random_u_of_the_networks_own_seed_is_no_row_of_its_weights():
     reservoir = Reservoir.random(20, rng=3)
     system = unfold(reservoir, n_steps=10, dt=0.2)
     stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
     rows = reservoir.weights / np.linalg.norm(reservoir.weights, axis=1, keepdims=True)
-    for n in (1, 3):
-        drawn = optimize(system, stimuli, method=RandomDraws(n), rng=3)
+    for method in (RandomDraws(1), RandomDraws(3), FirstStart()):
+        drawn = optimize(system, stimuli, method=method, rng=3)
         assert np.abs(rows @ drawn.u).max() < 0.99
-        again = optimize(system, stimuli, method=RandomDraws(n), rng=3)
+        again = optimize(system, stimuli, method=method, rng=3)
         assert np.array_equal(drawn.u, again.u)

@@ -7,7 +7,7 @@ pass.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
 from types import ModuleType, UnionType
@@ -111,6 +111,14 @@ def count(value: object, name: str, *, minimum: int = 1) -> int:
         raise ArgumentTypeError(name, "be an integer", got)
     must(value >= minimum, name, f"be at least {minimum}", value)
     return int(value)
+
+
+def free_name(taken: Mapping[str, type], name: str, new: type) -> None:
+    """Refuse the name of another class; a notebook may define the same class again."""
+    old = taken.get(name, new)
+    same = (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
+    where = f"the name of {old.__qualname__} in {old.__module__}; choose another one"
+    require(same, f"`name` = {name!r} of {new.__qualname__} is {where}.")
 
 
 def unmasked(value: object, name: str, fill: float | None = None) -> Any:

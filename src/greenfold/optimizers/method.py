@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._base import checks as check
+from .._base.messages import ArgumentError
 from .._base.threads import few_threads
 from ..devices.device import Device
 from ..dynamics.dynamics import Dynamics
@@ -40,6 +41,9 @@ N_DRAWN = 10
 #: largest number of outputs and of numbers per series for which they take no second.
 N_BESIDE, _FEW_OUTPUTS, _SHORT = 15, 500, 5000
 
+#: Methods by name.
+METHODS: dict[str, type[Method]] = {}
+
 
 class Method(ABC):
     """How `optimize` searches for u and v; the fields are the settings of the method."""
@@ -51,13 +55,13 @@ class Method(ABC):
     takes_nonlinear: ClassVar[bool] = True
     #: Whether the method can start the search for a mask; see `Device`.
     takes_masks: ClassVar[bool] = False
-    _named: ClassVar[dict[str, type[Method]]] = {}
 
     def __init_subclass__(cls, name: str = "") -> None:
         super().__init_subclass__()
         if name:
+            check.free_name(METHODS, name, cls)
             cls.name = name
-            Method._named[name] = cls
+            METHODS[name] = cls
 
     @abstractmethod
     def solve(self, run: Run) -> Projections:
@@ -72,27 +76,36 @@ class Method(ABC):
         self, system: System, task: RegressionTask, rng: np.random.Generator
     ) -> RegressionProjections:
         """Return the best u and V of a regression."""
-        del system, task, rng
-        wanted = "be Convex for the regression of a linear system, or Ascent beyond it"
-        raise ValueError(f"`method` must {wanted}; got {self!r}.")
+        del task, rng
+        names = names_of_methods(
+            system.is_linear, lambda one: one.regress is not Method.regress
+        )
+        wanted = f"be one of {', '.join(names)} for a RegressionTask on this system"
+        raise ArgumentError("method", wanted, repr(self))
 
     @classmethod
     def of(cls, method: Method | str, *, linear: bool) -> Method:
         """Return a method, given as an object or by name, for (non-)linear systems."""
-        kind = "linear" if linear else "non-linear"
-        names = [
-            name
-            for name, one in sorted(cls._named.items())
-            if (one.takes_linear if linear else one.takes_nonlinear)
-        ]
+        kind, names = "linear" if linear else "non-linear", names_of_methods(linear)
         wanted = f"be one of {', '.join(names)}, or such an object, for a {kind} system"
         if isinstance(method, str):
             check.must(method in names, "method", wanted, repr(method))
-            return cls._named[method]()
+            return METHODS[method]()
         check.instance(method, Method, "method", wanted)
         fits = method.takes_linear if linear else method.takes_nonlinear
         check.must(fits, "method", wanted, repr(method))
         return method
+
+
+def names_of_methods(
+    linear: bool, fits: Callable[[type[Method]], bool] = lambda _: True
+) -> list[str]:
+    """Return the names of the methods for (non-)linear systems that fit."""
+    return [
+        name
+        for name, one in sorted(METHODS.items())
+        if (one.takes_linear if linear else one.takes_nonlinear) and fits(one)
+    ]
 
 
 @dataclass(frozen=True)

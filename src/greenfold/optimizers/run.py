@@ -20,9 +20,17 @@ from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
 from ..systems import System, rows_of
+from .alternating import Alternating
 from .ascent import Ascent
 from .convex import Convex
-from .method import N_BESIDE, Method, Run, draws_fast, random_margins
+from .method import (
+    N_BESIDE,
+    Method,
+    Run,
+    draws_fast,
+    names_of_methods,
+    random_margins,
+)
 from .regression import random_losses, regress_given, regress_within
 from .result import Projections, RegressionProjections
 from .sequences import solve_sequences
@@ -184,10 +192,14 @@ def optimize(
     if not system.is_linear:
         device.refuse_beyond_linear()
     chosen = _method(method, linear=system.is_linear)
-    wanted = "be Convex or Exact with a mask, which is found from the certified optimum"
-    check.must(device.mask is None or chosen.takes_masks, "method", wanted, repr(method))
-    # Otherwise, a random u would be a row of the weights that the same seed draws.
-    generator = check.generator(rng, beside=chosen.name == "random")
+    if device.mask is not None and not chosen.takes_masks:
+        names = names_of_methods(True, lambda one: one.takes_masks)
+        wanted = f"be one of {', '.join(names)} with a mask"
+        check.must(False, "method", wanted, repr(method))
+    # Otherwise, a random u would be a row of the weights that the same seed draws. Ascents
+    # from such a u may end anywhere.
+    ascends = isinstance(chosen, Convex | Ascent | Alternating)
+    generator = check.generator(rng, beside=not ascends)
     run = Run(system, stimuli, eta, device, noise, generator, started)
     if given is None:
         idle = f"be left out, because {chosen!r} draws nothing on this problem"

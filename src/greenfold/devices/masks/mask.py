@@ -115,6 +115,7 @@ class Mask(ABC):
     def __init_subclass__(cls, name: str = "", usage: str = "") -> None:
         super().__init_subclass__()
         if name:
+            check.free_name(Mask._named, name, cls)
             cls.name, cls.usage = name, usage and f"'{name}={usage}'"
             Mask._named[name] = cls
 
