@@ -36,3 +36,42 @@ def test_a_wrong_value_names_its_option_first(given, said):
     found = invoke("fit", "synthetic-heartbeats", *given, code=2).stderr
     assert found.startswith(f"greenfold: {said}")
     assert found.endswith("; see `greenfold fit --help`.\n")
+
+
+EDGES = "source,target,weight\nA,B,3\nB,C,1\nC,A,2\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "edges", "said"),
+    [
+        (("memory", "--g", 3), EDGES, "must be below 1; lower --g."),
+        (("fit", "synthetic-heartbeats", "--g", 3, "--eta", 10), EDGES, "--g makes the n"),
+        (("memory", "--weights", "e.csv", "--g", 3), EDGES, "0.3 to reach 0.9.\n"),
+        (
+            ("memory", "--weights", "e.csv"),
+            "source,target\nA,B\n",
+            "--g 0.9 cannot be reac",
+        ),
+        (("memory", "--weights", "e.csv"), "A,B,3\nB,A,1\n", "name its columns in a first"),
+        (
+            ("memory", "--weights", "e.csv"),
+            "1,2,3\n2,1,1\n",
+            "columns in a first line, suc",
+        ),
+    ],
+)
+def test_advice_about_weights_names_options(given, edges, said, tmp_path):
+    (tmp_path / "e.csv").write_text(edges)
+    told = invoke(*given, code=1).stderr
+    assert said in told
+    assert "=" not in told
+    assert told.count("\n") == 1
+
+
+def test_cells_that_inhibit_come_from_names_patterns_or_a_file(tmp_path):
+    (tmp_path / "e.csv").write_text(EDGES)
+    (tmp_path / "cells.txt").write_text("A\n")
+    given = "memory", "--weights", "e.csv", "--delays", "1,2", "--draws", 1, "--inhibitory"
+    found = {invoke(*given, one).stdout for one in ("A", "cells.txt", "[A]*")}
+    assert len(found) == 1
+    assert invoke(*given, "B", "--inhibitory", "A").stdout not in found

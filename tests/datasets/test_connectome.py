@@ -132,8 +132,18 @@ def test_signs_of_cells(tmp_path):
     assert not plain.inhibitory.any()
     named = read_connectome(path, inhibitory=["B"])
     assert named.weights.toarray().tolist() == [[0, -2, 4], [3, 0, 0], [1, 0, 0]]
+    listed = write(tmp_path / "listed.csv", "B\n")  # without a name above
+    for those in (["B*"], listed, str(listed)):
+        again = read_connectome(path, inhibitory=those)
+        assert again.weights.toarray().tolist() == named.weights.toarray().tolist()
+    assert read_connectome(path, inhibitory=["?"]).inhibitory.all()
+    write(listed, "cell,why\nB,GABA\n")
+    again = read_connectome(path, inhibitory=listed)
+    assert again.weights.toarray().tolist() == named.weights.toarray().tolist()
     counted = read_connectome(path, weight=None, sign=None)
     assert counted.weights.sum() == 4
+    pairs = write(tmp_path / "pairs.csv", "pre,post\nA,B\nB,A\nA,B\n")
+    assert read_connectome(pairs).weights.toarray().tolist() == [[0, 1], [2, 0]]
 
 
 def test_weights_with_signs_of_their_own_keep_them(tmp_path):
@@ -212,7 +222,7 @@ def test_wrong_arguments(tmp_path):
             read_connectome(path, **{name: value})
         assert message in str(error.value), name
         assert one_sentence(str(error.value))
-    no_names: dict[str, Any] = {"cells": 10**9, "inhibitory": "AB"}
+    no_names: dict[str, Any] = {"cells": 10**9, "inhibitory": 7}
     for name, value in no_names.items():
         with pytest.raises(TypeError, match=f"`{name}` must be a list of names"):
             read_connectome(path, **{name: value})

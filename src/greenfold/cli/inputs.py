@@ -313,7 +313,9 @@ def read_edges(
     if "sign" in given:
         why = "gives signs, and so does the fourth of --columns; leave one out"
         invocation.refuse(why, "inhibitory")
-    return read_connectome(path, **given, inhibitory=inhibitory, cells=cells)
+    listed = inhibitory and len(inhibitory) == 1 and Path(inhibitory[0]).is_file()
+    signs: Any = Path(inhibitory[0]) if inhibitory and listed else inhibitory
+    return read_connectome(path, **given, inhibitory=signs, cells=cells)
 
 
 def read_network_weights(path: Path) -> np.ndarray:
@@ -350,9 +352,18 @@ def _weights_of_npz(content: bytes) -> np.ndarray:
 def _weights_of_table(content: bytes) -> np.ndarray:
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t;," if lines and s in lines[0]), None)
+    edges = "if it is a list of edges, name its columns in a first line, such as "
+    edges += ",".join(EDGE_COLUMNS[:3])
     try:
-        return np.loadtxt(lines, delimiter=separator, ndmin=2)
+        found = np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
         why = reason(error).partition(";")[0]
-        wanted = "cannot be read as a table of numbers, one line per neuron, without header"
-        raise DataError(f"{wanted} ({why}).") from None
+        wanted = (
+            "cannot be read as a matrix of numbers, one line per neuron, without header"
+        )
+        raise DataError(f"{wanted} ({why}); {edges}.") from None
+    shape = (
+        f"has {found.shape[0]} lines of {found.shape[1]} numbers, which is no square matrix"
+    )
+    require(len(found) == found.shape[1], f"{shape}; {edges}.", DataError)
+    return found

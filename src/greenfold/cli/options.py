@@ -488,7 +488,8 @@ class NetworkOptions:
         list of edges between named cells, with a header line, or as .parquet.
     columns : Columns of a list of edges; those of FlyWire, neuPrint, and source, target and
         weight are known.
-    inhibitory : Cells of a list of edges that inhibit, if it has no column of signs.
+    inhibitory : Cells of a list of edges that inhibit, if it has no column of signs: names,
+        patterns ('GABA*'), or a file whose first column lists them.
     cells : File whose first column lists all cells of a list of edges.
     """
 

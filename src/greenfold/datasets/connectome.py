@@ -7,6 +7,7 @@ memory than its edges as numbers. Nothing is allocated for cells that no row nam
 from __future__ import annotations
 
 import csv
+import fnmatch
 import gzip
 import os
 import re
@@ -129,7 +130,7 @@ def read_connectome(
     weight: str | None = "auto",
     sign: str | None = "auto",
     transmitters: Mapping[str, int] | None = None,
-    inhibitory: Iterable[object] | None = None,
+    inhibitory: str | Path | Iterable[object] | None = None,
     cells: str | Path | Iterable[object] | None = None,
 ) -> Connectome:
     r"""Read a connectome from a list of edges, one row per connection.
@@ -146,7 +147,8 @@ def read_connectome(
     source, target : str, default "auto"
         Columns of the cells that an edge comes from and goes to.
     weight : str or None, default "auto"
-        Column of the weights, such as the number of synapses; None counts each row as 1.
+        Column of the weights, such as the number of synapses; None counts each row as 1,
+        and so does "auto" if there are only two columns.
     sign : str or None, default "auto"
         Column of the signs: numbers, of which negative ones inhibit; true or false; or
         names of neurotransmitters. A cell has one sign (Dale's law), that of most of its
@@ -157,8 +159,9 @@ def read_connectome(
         Signs of the values in a column of text, compared without case; ``""`` stands for
         a missing value. By default GABA and GLUT (glutamate) inhibit, and ACH, DA, OCT and
         SER excite; others are refused.
-    inhibitory : iterable, optional
-        Names of the cells whose weights are negated; all others excite.
+    inhibitory : path or iterable, optional
+        Cells whose weights are negated; all others excite: their names, or patterns such as
+        ``"GABA*"``; or a file that lists them in its first column.
     cells : path or iterable, optional
         All cells, in the order of the neurons: their names, or a file that lists them in
         its first column. Cells without edges are kept. By default, the cells are those of
@@ -193,8 +196,8 @@ def read_connectome(
     without_effect(
         signed and transmitters is not None, "transmitters", "beside `inhibitory`"
     )
-    inhibitors = None if inhibitory is None else _named(inhibitory, "inhibitory")
-    known = _Cells(_listed_cells(cells))
+    inhibitors = _listed_cells(inhibitory, "inhibitory")
+    known = _Cells(_listed_cells(cells, "cells"))
     wanted = {"source": source, "target": target, "weight": weight, "sign": sign}
     with naming(path), _opened(path) as (columns, parts):
         roles = _choose(columns, wanted, signed)
@@ -209,9 +212,12 @@ def read_connectome(
     if inhibitors is not None:
         _refuse_negative(path, negative, "inhibitory")
         places = {name: i for i, name in enumerate(names.tolist())}
-        for name in inhibitors:
-            must(name in places, "inhibitory", f"name cells of `{path}`", repr(name))
-            signs[places[name]] = -1
+        for at, name in enumerate(inhibitors):
+            found = [name] if name in places else fnmatch.filter(places, name)
+            heading = at == 0 and isinstance(inhibitory, str | Path)  # a name, or not
+            wanted = f"name cells of `{path}`"
+            must(found or heading, "inhibitory", wanted, repr(name))
+            signs[[places[one] for one in found]] = -1
     elif edges.signs is not None and not (negative and sign == "auto"):
         _refuse_negative(path, negative, "sign")
         votes = np.bincount(sources, edges.signs * values, minlength=len(names))
@@ -268,7 +274,8 @@ def _named(names: object, argument: str) -> list[str]:
     return [str(name).strip() for name in names]
 
 
-def _listed_cells(cells: object) -> list[str] | None:
+def _listed_cells(cells: object, argument: str) -> list[str] | None:
+    """Return names, or those in the first column of a file."""
     if cells is None:
         return None
     if isinstance(cells, str | Path):
@@ -276,16 +283,17 @@ def _listed_cells(cells: object) -> list[str] | None:
         with naming(path):
             names: list[str] = []
             with _opened(path) as (columns, parts):
+                names += columns[:1] if argument == "inhibitory" else []
                 for (part,) in parts(columns[:1]):
                     found, codes = part.coded()
                     names += [found[code] for code in codes]
             _refuse_rounded(names)
     else:
-        names = _named(cells, "cells")
-    require(names, "`cells` is empty: list at least one cell.")
+        names = _named(cells, argument)
+    require(names or argument != "cells", "`cells` is empty: list at least one cell.")
     seen = set[str]()
     for name in names:
-        must(name not in seen, "cells", "be different", f"{name!r} twice")
+        must(name not in seen, argument, "be different", f"{name!r} twice")
         seen.add(name)
     return names
 
@@ -358,8 +366,9 @@ def _choose(
     if weight == "auto":
         weight = next((known[one] for one in _WEIGHTS if one in known), None)
         none = f"{has}, of which none is known as the weight: name it with "
-        count = ", or pass weight=None to count each row as 1"
-        refuse_data(weight is None, none, Argument("weight"), (count,), ".")
+        count = ", or pass ", Argument("weight=None"), " to count each row as 1"
+        unknown = weight is None and len(columns) > 2
+        refuse_data(unknown, none, Argument("weight"), count, ".")
     if sign == "auto":
         # A column that is in use as weights gives no signs beside them.
         free = [one for one in _SIGNS if known.get(one) not in (None, weight)]

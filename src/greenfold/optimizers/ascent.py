@@ -36,10 +36,11 @@ from .result import Projections, RegressionProjections
 _WEAKLY_SEPARABLE, _N_RANDOM, _EXPANDED = 1.5, 4, 1e-5
 #: Approximate number of passes over all series that an ascent takes: with an integrated
 #: network, which mostly uses some of the series; at order 1; and at higher orders.
-_WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 120, 350
-#: Number of series in the pass that is timed, and number of seconds above which orders
-#: from two on are refused.
-_TIMED, _NEVER = 16, 86400.0
+_WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 250, 350
+#: Number of series in the first pass that is timed, seconds of a pass from which on the
+#: time of more series is extrapolated, and seconds above which orders from two on are
+#: refused.
+_TIMED, _LONG, _NEVER = 16, 0.3, 86400.0
 #: Relative gain of κ per step at which an ascent on an expansion stops by default, and the
 #: gap of the linear optimum at its start.
 _CONVERGED, _LINEAR_GAP = 1e-7, 1e-3
@@ -168,8 +169,9 @@ def foretell(
 ) -> None:
     """Warn before an ascent of more than a minute, and refuse an order that takes a day.
 
-    The estimate times one pass over a few series, at order 2 at most. At higher orders the
-    time grows with the square of the order.
+    The estimate times one pass, over more and more series until it takes a while: at order
+    1, many series take little longer than a few. It is at order 2 at most; at higher orders
+    the time grows with the square of the order.
     """
     integrated = isinstance(system, Dynamics)
     order = 1 if integrated else system.order if isinstance(system, Unfolding) else 0
@@ -181,18 +183,21 @@ def foretell(
         timed = system.with_tol(system.tol)
     elif isinstance(system, Unfolding) and order > 2:
         timed = system.at_order(2)
-    values = np.random.default_rng(0).standard_normal(
-        (min(n_series, _TIMED), n_channels, 1)
-    )
-    X = np.repeat(values, system.n_steps, axis=2) / 10
+    rng, shape = np.random.default_rng(0), (n_channels, system.n_steps)
+    some = rng.standard_normal((min(n_series, _TIMED), *shape)) / 10
     u = np.full((system.n_inputs, n_channels), (system.n_inputs * n_channels) ** -0.5)
     try:
-        timed.states(X[:1], u)  # fills caches, which are not timed
-        start = time.perf_counter()
-        timed.states(X, u)
+        timed.states(some[:1], u)  # fills caches, which are not timed
+        while True:
+            start = time.perf_counter()
+            timed.states(some, u)
+            passed = time.perf_counter() - start
+            if passed > _LONG or len(some) == n_series:
+                break
+            some = rng.standard_normal((min(4 * len(some), n_series), *shape)) / 10
     except FloatingPointError:  # the network diverges; the ascent reports it
         return
-    each = (time.perf_counter() - start) / len(X) * max(1.0, (order / 2) ** 2)
+    each = passed / len(some) * max(1.0, (order / 2) ** 2)
     walks = _WALKS_INTEGRATED if integrated else _WALKS if order > 1 else _WALKS_FIRST
     seconds = each * n_series * n_problems * walks
     kind = "`Dynamics`" if integrated else f"order={order}"

@@ -111,8 +111,14 @@ def printed(eta: float, scores: EtaChoice | None) -> str:
         name="beats", y=[0, 1], y_test=None, whole=None, judged=("", "", "test")
     )
     row: Any = SimpleNamespace(classifier=fitted, order=0, noise=0.0, bound=np.nan)
-    vars(row).update(network_and_order="", projection="", soft_margin=1.0, accuracy=1.0)
-    return fit._facts(task, row, row, None)["η"]
+    vars(row).update(
+        reservoir=SimpleNamespace(n_neurons=1),
+        network_and_order="",
+        projection="",
+        soft_margin=1.0,
+        accuracy=1.0,
+    )
+    return fit._facts(task, row, None)["η"]
 
 
 def test_a_wide_gap_is_printed_with_what_to_do():
@@ -152,6 +158,18 @@ def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):
         slow.set_params(order=0).fit(X, y)
     with pytest.raises(ValueError, match=r"^order=90 takes about [\d.]+ days for 20"):
         slow.set_params(order=90).fit(X[:20], y[:20])
+
+
+def test_many_series_that_take_no_longer_than_a_few_raise_no_warning(beats, monkeypatch):
+    """Every pass takes ten milliseconds: 250 of them are no minute."""
+    X, y = beats
+    seconds = iter(0.01 * np.arange(100))
+    clock = SimpleNamespace(perf_counter=lambda: next(seconds))
+    monkeypatch.setattr(ascent, "time", clock)
+    monkeypatch.setattr(ReservoirClassifier, "_choose", stop)
+    many = np.resize(np.arange(len(y)), 1000)
+    with pytest.raises(ZeroDivisionError):
+        ReservoirClassifier(n_neurons=4, order=1).fit(X[many], y[many])
 
 
 def stop(*_):
