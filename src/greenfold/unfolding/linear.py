@@ -372,8 +372,10 @@ class GreensSum:
         linear, plan = self._linear, self._linear.plan
         bars, n = linear.carry_back(v), plan.n_whole
         ends = bars[plan.n_sub - 1 : n * plan.n_sub : plan.n_sub]
-        pushed = np.tensordot(self._d[:, :n], ends, axes=1)  # (channel, neuron, …)
-        total = np.tensordot(linear.step[1], pushed, axes=(1, 1))
+        # (channel, neuron, …)
+        pushed = (self._d[:, :n] @ ends.reshape(n, -1)).reshape(-1, *v.shape)
+        F = linear.step[1]
+        total = F @ pushed.T if v.ndim == 1 else (F @ pushed).swapaxes(0, 1)
         if plan.tail is not None:
             last = linear.tail[1] @ bars[-1]
             total += last[:, None] * self._d[:, n].reshape(-1, *[1] * (v.ndim - 1))
