@@ -191,6 +191,7 @@ html_sidebars = {
     page: []
     for page in (
         "index",
+        "install",
         "tutorial",
         "explorer",
         "gallery/index",

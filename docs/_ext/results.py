@@ -218,8 +218,8 @@ def eta(sheet: Sheet) -> None:
         mean, spread = np.mean(each, 0), np.std(each, 0)
         look: Any = {"fmt": mark, "color": colour, "capsize": 2, "label": name}
         axes.errorbar(found["parameters"]["etas"], mean, spread, **look)
-    axes.set(xscale="log", xlabel="η", ylabel="test accuracy (%)")
-    axes.legend(loc="lower right")
+    axes.set(xscale="log", xlabel="η", ylabel="accuracy (%)")
+    sheet.set_size_inches(2.4, 1.6)  # so that its text stays readable on a card
 
 
 FIGURES = (margin, noise, masks, forecasts, ranks, saturation, eta)
