@@ -238,21 +238,24 @@ def stand_for_kinds(found: list[Candidate]) -> list[Candidate]:
 
 
 def is_better(one: Candidate, other: Candidate) -> bool:
-    """Return whether one is clearly better than another on the unseen steps.
+    """Return whether one is clearly better than another.
 
-    Neither may its mean square on all blocks be larger: where noise limits all forecasts,
-    the logs of single errors and the luck on the unseen steps say little.
+    It is on the unseen steps, by more than its price. With the many starts on all blocks,
+    the difference is beyond the scatter, and its mean square is not larger: where noise
+    limits all forecasts, the logs of single errors say little.
     """
     scales = Scales.of([one.errors, other.errors])
-    apart = scales.logs(other.errors) - scales.logs(one.errors)
-    if len(apart) < 2:
+    apart = (scales.logs(other.errors) - scales.logs(one.errors)).mean()
+    scales = Scales.of([one.every, other.every])
+    differences = scales.logs(other.every) - scales.logs(one.every)
+    if len(differences) < 2:
         return False
     least = _ERRORS_ALONE if other.first else _ERRORS
-    least *= apart.std() / np.sqrt(len(apart) - 1)
-    scales = Scales.of([one.every, other.every])
+    least *= differences.std() / np.sqrt(len(differences) - 1)
     squares = (np.minimum(two.every, _UNRELATED).mean(0) for two in (other, one))
     before, after = map(scales.logs, squares)
-    return bool(apart.mean() > max(least, _BETTER, one.price) and before > after)
+    clear = apart > max(_BETTER, one.price) and differences.mean() > least
+    return bool(clear and before > after)
 
 
 def choose(found: list[Candidate]) -> Candidate:
