@@ -87,16 +87,8 @@ class AeonPooledReservoirClassifier(
 ):
     """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    ``classifier_`` is the fitted `PooledReservoirClassifier`.
-
-    Examples
-    --------
-    >>> from greenfold.datasets import synthetic_heartbeats
-    >>> from greenfold.estimators.aeon import AeonPooledReservoirClassifier
-    >>> X, y = synthetic_heartbeats(40, rng=0)
-    >>> classifier = AeonPooledReservoirClassifier(random_state=0).fit(X[:, None, :], y)
-    >>> classifier.predict(X[:3, None, :]).shape
-    (3,)
+    ``classifier_`` is the fitted `PooledReservoirClassifier`. It is used like
+    `AeonReservoirClassifier`.
     """
 
     _tags: ClassVar[dict[str, Any]] = _POOLED

@@ -40,11 +40,6 @@ def orthonormal(columns: np.ndarray, beyond: np.ndarray | None = None) -> np.nda
     return found
 
 
-def _descending(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eigh(matrix)
-    return values[::-1], vectors[:, ::-1]
-
-
 def largest_eigenpairs(
     product: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     start: np.ndarray,
@@ -82,7 +77,8 @@ def largest_eigenpairs(
         small[:size, added], small[added, :size] = cross, cross.T
         if not np.isfinite(cross).all():
             return Largest(np.full(1, np.inf), basis[:, :1], beside[:, :1], np.inf)
-        values, turn = _descending((small[:size, :size] + small[:size, :size].T) / 2)
+        values, turn = np.linalg.eigh((small[:size, :size] + small[:size, :size].T) / 2)
+        values, turn = values[::-1], turn[:, ::-1]
         first = float(values[0]) if not step else first
         seen = turn[:, :width]
         rest = image[:, :size] @ seen - (basis[:, :size] @ seen) * values[:width]

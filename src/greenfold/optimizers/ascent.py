@@ -87,10 +87,8 @@ class Ascent(Method, name="ascent"):
         if self.n_starts is not None:
             return self.n_starts
         weakly = run.stimuli.separability < _WEAKLY_SEPARABLE
-        return 2 + self._has_expansion(run) + weakly * _N_RANDOM
-
-    def _has_expansion(self, run: Run) -> bool:
-        return isinstance(run.system, Dynamics) and run.system.quadratic is not None
+        expands = isinstance(run.system, Dynamics) and run.system.quadratic is not None
+        return 2 + expands + weakly * _N_RANDOM
 
     def solve(self, run: Run) -> Projections:
         """Ascend from the linear optimum, its negative, and random projections."""

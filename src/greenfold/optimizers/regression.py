@@ -239,7 +239,7 @@ def random_losses(
     problem = _problem(system, task, certify=False)
     shape, rng = (system.n_inputs, task.n_channels), check.generator(0, beside=True)
     with few_threads(system.n_outputs):
-        drawn = _random(shape, rng, n) if mask is None else _masks(mask, shape, rng, n)
+        drawn = _random(shape, rng, n, mask)
         gains = [problem.evaluate(u)[1].value for u in drawn]
     return task.variance.sum() - np.array(gains)
 
@@ -259,10 +259,10 @@ def _problem(
 
 
 def _random(
-    shape: tuple[int, int], rng: np.random.Generator, count: int
+    shape: tuple[int, int], rng: np.random.Generator, count: int, mask: Mask | None = None
 ) -> Iterator[np.ndarray]:
     for _ in range(count):
-        drawn = rng.standard_normal(shape)
+        drawn = rng.standard_normal(shape) if mask is None else mask.draw(shape, rng)
         yield drawn / np.linalg.norm(drawn)
 
 
@@ -283,14 +283,6 @@ def _ascended(
         yield best
         if found.status == "interrupted":
             return
-
-
-def _masks(
-    mask: Mask, shape: tuple[int, int], rng: np.random.Generator, count: int
-) -> Iterator[np.ndarray]:
-    for _ in range(count):
-        drawn = mask.draw(shape, rng)
-        yield drawn / np.linalg.norm(drawn)
 
 
 def certify_regression(
