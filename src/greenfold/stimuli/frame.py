@@ -70,13 +70,15 @@ class Frame(Shown):
         positive: np.ndarray,
         weights: np.ndarray,
         parts: Sequence[ClassMoments],
-        centre: np.ndarray | None = None,
-        scale: float = 1.0,
+        place: tuple[np.ndarray | None, float] = (None, 1.0),
     ) -> Frame:
-        """Return this frame with series; the rest is as in `SampleStimuli.settled`."""
+        """Return this frame with series, whose ``place`` is their centre and scale.
+
+        The rest is as in `SampleStimuli.settled`.
+        """
         signs, share = np.where(positive, 1, -1), weights / weights.sum()
-        given = self.stimuli, chunks, signs, share, parts, centre, scale
-        return replace(self, stimuli=SampleStimuli.settled(*given))
+        made = SampleStimuli.settled(self.stimuli, chunks, signs, share, parts, *place)
+        return replace(self, stimuli=made)
 
 
 def frames_of(
@@ -160,8 +162,8 @@ def frame_in_chunks(
     frame = _frame_of_parts(centre.reshape(chunks.shape[1:]), share, moved, scaling)
     unit = float(np.ldexp(1.0, exponent))
     scaled = [part.scaled(unit) for part in parts]
-    coordinates = frame.centre * unit, frame.scale / unit
-    return frame.with_series(chunks, codes == c, class_weights[codes], scaled, *coordinates)
+    place = frame.centre * unit, frame.scale / unit
+    return frame.with_series(chunks, codes == c, class_weights[codes], scaled, place)
 
 
 def frame_of_classes(
