@@ -20,8 +20,10 @@ def test_recorded_in_full_with_todays_parameters(name):
     record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     assert not record["quick"]
     today: Any = plain(asdict(module.FULL))
-    # A parameter that is new since has the value that was fixed before.
-    assert record["parameters"] == {key: today[key] for key in record["parameters"]}
+    # A parameter that is new since has the value that was fixed before. How the work is
+    # cut for processes does not enter its numbers.
+    given = {key: one for key, one in record["parameters"].items() if key != "chunk"}
+    assert given == {key: today[key] for key in given}
 
 
 RECORDED = {
