@@ -245,6 +245,6 @@ class Adapter:
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16, "max_iter": 3}
+        small = {"n_neurons": 5, "eta": 1.0, "n_scales": 2, "n_readouts": 16, "max_iter": 3}
         known = inspect.signature(cls._wraps).parameters
         return {name: value for name, value in small.items() if name in known}
