@@ -63,14 +63,20 @@ def test_predictions_without_each_case_are_those_of_fits_without_it(rng):
 
 
 @pytest.mark.parametrize(
-    ("bend", "recorded", "noise"), [(0.0, 0.15, 0.15), (0.3, 0.05, 0.05), (0.0, 0.01, 0.15)]
+    ("bend", "recorded", "noise", "spread"),
+    [
+        (0.0, 0.15, 0.15, 0.0),
+        (0.3, 0.05, 0.05, 0.0),
+        (0.0, 0.01, 0.15, 0.0),
+        (0.0, 0.05, 0.05, 0.5),
+    ],
 )
-def test_the_expected_accuracy_is_that_of_the_device(bend, recorded, noise):
-    """Also where reading is noisier later than it was for the recording."""
+def test_the_expected_accuracy_is_that_of_the_device(bend, recorded, noise, spread):
+    """Also where reading or series are noisier later than for the recording."""
     device = Bent(bend, noise)
     response = fitted(Bent(bend, recorded))
     added = np.sqrt(noise**2 - recorded**2)
-    reader = Device(readout_noise=added) if added else Device()
+    reader = Device(readout_noise=added or None, input_noise=spread or None)
     X, y = synthetic_heartbeats(3000, n_steps=STEPS, rng=1)
     stimuli = SampleStimuli(X, y)
     how: dict[str, Any] = {"n_replicates": 10, "n_draws": 10, "rng": 0}
@@ -82,6 +88,7 @@ def test_the_expected_accuracy_is_that_of_the_device(bend, recorded, noise):
 
     def accuracy(u):
         both = [stimuli.transform(one) for one in (X, X_new)]
+        both = [one + spread * rng.standard_normal(one.shape) for one in both]
         first, new = (
             device.ends(told.amplitude * one[..., None] * u.ravel(), rng) for one in both
         )

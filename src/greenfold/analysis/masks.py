@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.arrays import to_host
@@ -114,8 +114,8 @@ class MaskAccuracy(Shown):
     """Accuracies to expect of ridge readouts that are trained on the states of the device.
 
     They come from the recording alone. Series pass through the estimated response, with
-    the curvature, the drift and the noise of the recording and the readout noise of the
-    `Device`, and each series is classified by a readout that was trained on all others.
+    the curvature, the drift and the noise of the recording and the input and readout noise
+    of the `Device`; each series is classified by a readout that was trained on the others.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class _Rehearsal:
         u: np.ndarray,
         read: np.ndarray,
         most: float,
-        noise: ArrayLike,
+        device: Device,
         rng: np.random.Generator,
     ) -> None:
         fitted = system.fitted
@@ -187,7 +187,7 @@ class _Rehearsal:
         self.targets = 2.0 * np.eye(int(codes.max()) + 1)[self.codes] - 1
         drive = np.einsum("sck,ic->ski", self.X, u.reshape(system.n_inputs, -1))
         allowed = np.sqrt((fitted.drive_size**2).mean())
-        made = self._path(self.whole, u, 1.0)[0] / self.surrogate.size
+        made = self._path(self.whole, u, self.X)[0] / self.surrogate.size
         largest = [np.sqrt((one**2).mean()) for one in (drive / allowed, made)]
         self.amplitude = min(1 / max(*largest, 1e-300), most)
         sizes, vectors = np.linalg.eigh(self.surrogate.noise)
@@ -197,31 +197,46 @@ class _Rehearsal:
         self.moments = rng.integers(n_moments, size=(_ROUNDS, len(made)))
         # What is read is noisy beyond the recording.
         added = rng.standard_normal((_ROUNDS, len(made), len(read)))
-        self.noise[..., read] += np.asarray(noise) * added
+        if device.readout_noise is not None:
+            self.noise[..., read] += device.readout_noise * added
+        self.played = [self.amplitude * self.X]
+        if device.input_noise is not None:
+            own = replace(device, state_noise=None, readout_noise=None)
+            covariance = own.noise(self.X[0].size, system.n_outputs)["input"]
+            sizes, vectors = np.linalg.eigh(covariance)
+            root = vectors * np.sqrt(np.maximum(sizes, 0.0))
+            moved = rng.standard_normal((_ROUNDS, len(made), len(root))) @ root.T
+            self.played = [
+                self.amplitude * (self.X + one.reshape(self.X.shape)) for one in moved
+            ]
 
-    def _path(self, G: np.ndarray, u: np.ndarray, amplitude: float) -> np.ndarray:
+    def _path(self, G: np.ndarray, u: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return the linear predictions at the readout and at the steps before it."""
-        R, K = MeasuredResponse(G).input_response(u), self.X.shape[2]
+        R, K = MeasuredResponse(G).input_response(u), X.shape[2]
         path = []
         for lag in range(len(self.surrogate.even)):
-            earlier = np.zeros_like(self.X)
-            earlier[..., lag:] = self.X[..., : K - lag]
-            path.append(amplitude * earlier.reshape(len(self.X), -1) @ R)
+            earlier = np.zeros_like(X)
+            earlier[..., lag:] = X[..., : K - lag]
+            path.append(earlier.reshape(len(X), -1) @ R)
         return np.array(path)
+
+    def _states(self, u: np.ndarray, G: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
+        """Return the states without noise, at each moment of the drift."""
+        path, found = self._path(G, u, X), self.surrogate
+        states = path[0] + found.bent(path)
+        R = MeasuredResponse(G).input_response(u).reshape(*X.shape[1:], -1)
+        return [
+            states + np.einsum("sck,cko,ko->so", X, R, gain) + offset
+            for gain, offset in zip(found.gains, found.offsets, strict=True)
+        ] or [states]
 
     def hits(self, u: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Return how often each series is classified correctly, (n_series,)."""
-        path, found = self._path(G, u, self.amplitude), self.surrogate
-        states = path[0] + found.bent(path)
-        R = MeasuredResponse(G).input_response(u).reshape(*self.X.shape[1:], -1)
-        moved = [
-            self.amplitude * np.einsum("sck,cko,ko->so", self.X, R, gain) + offset
-            for gain, offset in zip(found.gains, found.offsets, strict=True)
-        ]
-        total, every = np.zeros(len(states)), np.arange(len(states))
-        for noise, moments in zip(self.noise, self.moments, strict=True):
-            noisy = states + noise
-            noisy += np.array(moved)[moments, every] if moved else 0.0
+        states = [np.array(self._states(u, G, X)) for X in self.played]
+        total, every = np.zeros(len(self.X)), np.arange(len(self.X))
+        rounds = zip(cycle(states), self.noise, self.moments, strict=False)
+        for own, noise, moments in rounds:
+            noisy = own[moments, every] + noise
             total += (
                 predicted_without(noisy[:, self.read], self.targets).argmax(1) == self.codes
             )
@@ -429,8 +444,7 @@ def study_mask(
     if labelled is not None and system.fitted is not None:
         limited = device.drive_range is not None
         most = device.encode(best.u, labelled[0]).gain if limited else np.inf
-        noise = 0.0 if device.readout_noise is None else device.readout_noise
-        given = system, *labelled, best.u, part.outputs, most, noise, generator
+        given = system, *labelled, best.u, part.outputs, most, device, generator
         played = _Rehearsal(*given)
         u, again = part.own_input(best.u, stimuli.n_channels), list[np.ndarray]()
         for one in played.estimates:

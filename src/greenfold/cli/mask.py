@@ -295,6 +295,9 @@ def _rows(
     shares, n_channels = fitted.shares.causes, stimuli.n_channels
     share = show.number(best.share, ".1%")
     drawn = f"{float(study.random.std()):.2g} ({len(study.random)} draws)"
+    n_values = len({f"{one:.9g}" for one in study.random.tolist()})
+    if n_values < len(study.random):  # a few inputs have few masks
+        drawn = f"{drawn[:-1]}; only {n_values} differ)"
     rows = {
         "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
         f"{fitted.n_samples} samples, {fitted.n_lags} lags",
