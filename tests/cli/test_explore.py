@@ -75,7 +75,8 @@ def test_an_own_file_of_three_classes_and_long_series():
 
 def test_a_saved_model_with_the_series_it_has_kept(beats):
     options = ("--noise", "0.1", "--model", "m.gfm", "--json")
-    model = json.loads(invoke("fit", beats, *SMALL, "--eta", 10, *options).stdout)
+    made = json.loads(invoke("fit", beats, *SMALL, "--eta", 10, *options).stdout)
+    model = made["final"] or made
     eta = model["eta"]
     found = explored("m.gfm")
     (one,) = found["sets"]

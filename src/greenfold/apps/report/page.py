@@ -103,6 +103,17 @@ def write_report(
     ...     page.stat().st_size > 10_000
     True
     """
+    return write_page(path, render(task, rows, remark, command, on_part))
+
+
+def render(
+    task: Split,
+    rows: Sequence[Row],
+    remark: str,
+    command: str,
+    on_part: Callable[[str], None] | None,
+) -> str:
+    """Return the page of `write_report` as text."""
     with needs("A page", "report"):
         from . import figures
     main = headline(rows, len(task.judged[1]))
@@ -128,7 +139,7 @@ def write_report(
         return confusion_matrix(y[known], one.predict(X)[known], labels=labels)
 
     compared = (labels, fitted.soft_margin_, fitted.soft_margin_bound_)
-    page = fill_page(
+    return fill_page(
         "report",
         task=task,
         rows=rows,
@@ -149,7 +160,6 @@ def write_report(
         remark=remark,
         command=command,
     )
-    return write_page(path, page)
 
 
 #: Number of series whose scores are computed without each stretch of time.
