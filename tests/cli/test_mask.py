@@ -67,6 +67,25 @@ def weights(path: Path) -> tuple[list[str], np.ndarray]:
     return [row[0] for row in rows], np.array([[float(x) for x in row[1:]] for row in rows])
 
 
+def test_few_series_and_one_of_each_are_told_as_such(tmp_path, drive):
+    states = drive[:299, 0] + 0.1 * drive[:299, 1]
+    rows = [
+        f"{a:.4f};{b:.4f}".replace(".", ",")
+        for a, b in zip(drive[:299, 0], states, strict=True)
+    ]
+    (tmp_path / "one.csv").write_text("\n".join(["drive_0;state_0", *rows]))
+    X, y = synthetic_heartbeats(8, n_steps=STEPS, rng=3)
+    write_npz(tmp_path / "few.npz", X, y)
+    given = "mask", tmp_path / "one.csv", tmp_path / "few.npz", "--lags", 1, *QUICK
+    shown = invoke(*given).stdout
+    assert "1 input, 1 output; 292 samples, 1 lag\n" in shown
+    assert f"{STEPS} steps, 1 channel\n" in shown
+    # 50 / √8 points
+    told = "uncertain by about 18 points: there are 8 series, 4 of them in the smallest"
+    assert told in shown
+    assert re.search(r"scaled series +\(series − centre\) × [\d.]+;", shown)
+
+
 def test_a_mask_delivers_on_the_device_what_was_promised(tmp_path, loop, short_beats):
     """κ of the written files, by running the device itself on every series."""
     out, readout = tmp_path / "mask.csv", tmp_path / "v.csv"
@@ -81,6 +100,9 @@ def test_a_mask_delivers_on_the_device_what_was_promised(tmp_path, loop, short_b
     with np.load(short_beats) as archive:
         data = dict(archive)
     series = (data["X"].reshape(-1, STEPS) - np.ravel(told["centre"])) * told["scale"]
+    # The series times the amplitude times the written mask drive as the recording did.
+    drive = told["accuracy"]["amplitude"] * series[:, :, None] * mask[:, 0]
+    assert (drive**2).mean() ** 0.5 == pytest.approx(1.0, rel=0.05)  # of 1500 normal rows
     u = mask[:, 0] / np.linalg.norm(mask)
     ends = np.array([ring(np.outer(one, u))[-1] for one in series])
     signs = np.where(data["y"] == told["classes"][1], 1, -1)

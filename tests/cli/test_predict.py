@@ -31,7 +31,7 @@ def test_fit_predict_round_trip(beats):
     lines = invoke("predict", "m.gfm", beats).stdout.splitlines()
     assert lines == told["predictions"]
     classifier = load("m.gfm")
-    assert fitted["soft_margin"] == classifier.soft_margin_
+    assert fitted["final"]["soft_margin"] == classifier.soft_margin_
     assert fitted["soft_margin_bound"] == classifier.soft_margin_bound_
     assert lines == classifier.predict(np.load(beats)["X"].reshape(60, 24)).tolist()
 

@@ -101,6 +101,7 @@ def fit(
             settings |= {"parameters": own, "n_draws": 3 if network.order else 5}
             spread = comparison.random_spread(row, task, **settings)
         notes, final = [one for one in told if one], row
+        notes += [] if task.y_test is None else show.uncertain(task.y_test)
         if model:
             step("fitting the model to all series", weight)
             if task.whole:
@@ -299,7 +300,8 @@ def _fit_pooled(
         "report": report,
     }
     record = _record(task, fitted, "pooled") | measured | files
-    return Answer(record, lambda: show.facts(facts, [] if judged else [_UNJUDGED]))
+    notes = show.uncertain(y) if judged else [_UNJUDGED]
+    return Answer(record, lambda: show.facts(facts, notes))
 
 
 _PAGE = Path("greenfold-report.html")
@@ -412,6 +414,7 @@ def compare(
         )
         rows = comparison.share_bounds([typical, *rows])
         notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
+        notes += show.uncertain(task.judged[1])
         if parameters["eta"] != "cv":
             notes.append(_FIXED)
         if pooled:

@@ -1,5 +1,6 @@
 """`greenfold mask`: solve for a mask on the recording of a device."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..devices.device import Device
     from ..devices.masks import Mask
-    from ..devices.response import MeasuredResponse
+    from ..devices.response import FitReport, MeasuredResponse
 
 #: Smallest penalty of a readout, relative to the power of the response.
 _LEAST = 1e-6
@@ -196,7 +197,8 @@ def mask(
             found = study.projections
             weights = found.v if isinstance(found, Projections) else found.V
             _write_weights(readout, "output", first.state_names, weights)
-        rows, notes = _rows(study, device, stimuli), _notes(study, device)
+        rows, notes = _rows(study, device, stimuli, unit), _notes(study, device)
+        notes += show.uncertain(labels) if study.accuracy is not None else []
         if encoded is not None:
             product = f"{encoded.gain:.4g} × scaled series × mask"
             rows["drive in the range"] = f"offset of each input + at most {product}"
@@ -283,27 +285,39 @@ def _write_weights(
     write_csv(path.expanduser(), [[what, *columns], *lines])
 
 
+def device_row(n_inputs: int, n_outputs: int, fitted: "FitReport") -> str:
+    """Return the size of a device, and of the fit to its recording."""
+    whats = ("input", "output", "sample", "lag")
+    sizes = (n_inputs, n_outputs, fitted.n_samples, fitted.n_lags)
+    told = list(map(show.counted, sizes, whats))
+    return f"{', '.join(told[:2])}; {', '.join(told[2:])}"
+
+
 def _rows(
     study: Any,
     device: "MeasuredResponse",
     stimuli: Any,
+    unit: float,
 ) -> dict[str, str]:
     """Return the names and values of the table."""
     best: Any = study.projections
     fitted = device.fitted
     assert fitted is not None
     shares, n_channels = fitted.shares.causes, stimuli.n_channels
-    share = show.number(best.share, ".1%")
+    bound = f"{best.upper_bound:.5g} on the estimated response"
+    if best.share is not None and math.isfinite(best.share):
+        bound += f"; the mask reaches {best.share:.1%} of it"
     drawn = f"{float(study.random.std()):.2g} ({len(study.random)} draws)"
     n_values = len({f"{one:.9g}" for one in study.random.tolist()})
     if n_values < len(study.random):  # a few inputs have few masks
         drawn = f"{drawn[:-1]}; only {n_values} differ)"
     rows = {
-        "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
-        f"{fitted.n_samples} samples, {fitted.n_lags} lags",
+        "device": device_row(device.n_inputs, device.n_outputs, fitted),
         "linearity": f"{fitted.linearity:.1%} of the held-out variance; "
         + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()),
-        "series": f"{stimuli.n_steps} steps, {n_channels} channel{'s' * (n_channels > 1)}",
+        "series": ", ".join(
+            map(show.counted, (stimuli.n_steps, n_channels), ("step", "channel"))
+        ),
         "kind of mask": f"{best.mask or 'free'}: {best.message}",
     }
     interval = getattr(study, "interval", None)
@@ -312,10 +326,9 @@ def _rows(
             **rows,
             "classes": f"{stimuli.n_targets}, with one mask and a readout each",
             "explained variance": f"{best.gain:.5g} of {best.gain + best.loss:.5g}",
-            "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
-            f"reaches {share} of it",
+            "proven bound": bound,
             "random masks explain": f"{float(study.random.mean()):.5g} ± {drawn}",
-            **_accuracies(study),
+            **_accuracies(study, f"(series − mean) × {1 / unit:.4g}"),
         }
     return {
         **rows,
@@ -327,26 +340,30 @@ def _rows(
             else "without an interval, as the device is not linear enough"
         ),
         "κ as estimated": f"{best.soft_margin:.5g}",
-        "proven bound": f"{best.upper_bound:.5g} on the estimated response; the mask "
-        f"reaches {share} of it",
+        "proven bound": bound,
         "κ of a random mask": f"{float(study.random.mean()):.5g} ± {drawn}",
         "expected gain": "none within the interval"
         if study.gain is None
         else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
-        **_accuracies(study),
+        **_accuracies(study, f"(series − centre) × {stimuli.scale:.4g}"),
     }
 
 
-def _accuracies(study: Any) -> dict[str, str]:
+def _strength(study: Any) -> float:
+    """Return the factor of the series for the mask as it is written."""
+    return study.accuracy.amplitude / float((study.values**2).sum()) ** 0.5
+
+
+def _accuracies(study: Any, scaled: str) -> dict[str, str]:
     found = study.accuracy
     if found is None:
-        return {}
-    strength = found.amplitude / float((study.values**2).sum()) ** 0.5
+        return {"scaled series": scaled}
     random = f"{found.random.mean():.1%} random masks on average"
     best = f"{found.best:.1%} the best of {len(found.random)}"
     return {
         "expected accuracy": f"{found.solved:.1%} solved, {random}, {best}",
-        "strength of drive": f"{strength:.3g} × scaled series × mask",
+        "strength of drive": f"{_strength(study):.3g} × scaled series × mask",
+        "scaled series": f"{scaled}; --json has all numbers",
     }
 
 
@@ -389,7 +406,7 @@ def _notes(study: Any, device: "MeasuredResponse") -> list[str]:
 
 
 #: What is told of the accuracy.
-_ACCURACY = ("solved", "random", "best", "error", "pays", "amplitude")
+_ACCURACY = ("solved", "random", "best", "error", "pays")
 
 
 def _record(
@@ -408,7 +425,7 @@ def _record(
         **pick(device.fitted, "n_samples", "n_lags", "linearity"),
         "kind": best.mask or "free",
         **pick(best, "status", "upper_bound", "share"),
-        "accuracy": found and pick(found, *_ACCURACY),
+        "accuracy": found and {**pick(found, *_ACCURACY), "amplitude": _strength(study)},
         "mask": study.values,
     }
     if interval is None:

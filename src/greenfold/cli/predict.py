@@ -192,6 +192,7 @@ def score(
         options.invocation.notes.append(
             f"The model was fitted to {seen}, so expect a lower accuracy on others."
         )
+    options.invocation.notes += show.uncertain(y)
     if noise and of_margin:
         record["readout_noise"] = noise
         record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import options, show
-from .mask import Recorded
+from .mask import Recorded, device_row
 from .options import Answer, arg, command, opt, pick
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def _show(first: "Recording", fitted: "FitReport", record: dict[str, Any]) -> No
         f"measured on {found.repeated} repeated samples" if found.repeated else "estimated"
     )
     rows: dict[str, Any] = {
-        "device": f"{record['n_inputs']} inputs, {record['n_outputs']} outputs; "
-        f"{fitted.n_samples} samples, {fitted.n_lags} lags",
+        "device": device_row(record["n_inputs"], record["n_outputs"], fitted),
         "linear response": f"{found.linear:.1%} of the variance of the outputs",
         "noise": f"{found.noise:.1%} ({how})",
         "drift": f"{found.drift:.1%} (removed from the fit)" if found.drift else "0.0%",

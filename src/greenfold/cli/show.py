@@ -4,11 +4,15 @@ import math
 import os
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: Number of series of a class below which an uncertainty is told.
+_FEW = 20
 
 
 def console() -> "Console":
@@ -71,6 +75,22 @@ def text(one: object) -> None:
         screen.width, break_long_words=False, break_on_hyphens=False
     )
     print(filled.fill(printable(one)), file=screen.file)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number of things: "1 step", "2 steps"."""
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
+def uncertain(labels: Iterable[object]) -> list[str]:
+    """Return a sentence on accuracies of series with these labels, if they are few."""
+    counts = Counter(map(str, labels))
+    n, least = counts.total(), min(counts.values(), default=0)
+    if least >= _FEW or not n:
+        return []
+    error = 50 / math.sqrt(n)  # of a share of one half
+    few = f"there are {n} series, {least} of them in the smallest class"
+    return [f"Accuracies are uncertain by about {error:.0f} points: {few}."]
 
 
 def number(value: float | None, form: str = ".4g") -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,3 +175,16 @@ def test_shares_of_the_bound_on_heartbeats(data_dir, seed):
             assert best.upper_bound is not None
             bound = mask_bound(network, stimuli, best, device)
             assert best.soft_margin <= bound < 0.861 * best.upper_bound
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, 1.0])
+def test_a_mask_beats_another_beyond_rounding(value):
+    """Also with κ below zero, where a search for equal masks would go on for long."""
+
+    def masked(value: float) -> Masked:
+        margin: Any = SimpleNamespace(value=value)
+        return Masked(np.ones((1, 1)), np.ones(1), margin, "converged")
+
+    assert not masked(value).beats(masked(value))
+    assert masked(value + 1e-9).beats(masked(value))
+    assert not masked(value - 1e-9).beats(masked(value))

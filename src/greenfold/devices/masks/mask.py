@@ -66,7 +66,7 @@ class Masked(NamedTuple):
 
     def beats(self, other: Masked, gain: float = 1e-12) -> bool:
         """Return whether κ is larger by more than rounding."""
-        return self.value > other.value * (1 + gain)
+        return self.value - other.value > gain * abs(other.value)
 
 
 class Constraint(Protocol):
