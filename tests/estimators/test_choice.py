@@ -13,7 +13,9 @@ from greenfold.dynamics.dynamics import DrivenNetwork
 from greenfold.estimators.sequences.baselines import DelayRidge
 from greenfold.estimators.sequences.choice import (
     WORST,
+    Block,
     Candidate,
+    DrivenPairs,
     Pairs,
     Scales,
     choose,
@@ -146,6 +148,33 @@ def test_sums_of_some_features_are_those_of_a_smaller_problem():
 
 
 # What estimators choose
+
+
+@pytest.mark.parametrize("n_neurons", [5, 60])
+@pytest.mark.parametrize("first", [0, 2])
+def test_readouts_are_those_of_plain_equations(n_neurons, first):
+    rng = np.random.default_rng(0)
+    network = EchoStateNetwork.random(n_neurons, connectivity=1.0, rng=rng)
+    driven = DrivenNetwork(
+        network, rng.standard_normal((n_neurons, 1)), np.zeros(n_neurons)
+    )
+    x = [rng.standard_normal((n, 1)) for n in (30, 15)]
+    run = DrivenPairs.of(driven, Pairs.of(x, [one**2 for one in x]), 4)
+    run.pairs.weights[0][:] = rng.uniform(0, 2, 30)
+    ridge, block, reads = 1e-3, Block(0, slice(10, 20)), slice(first, None)
+    V, intercepts = run.readouts([block], np.array([ridge]), reads)
+    S, y, w = (
+        np.concatenate([a[4:10], a[20:], b[4:]])
+        for a, b in (run.states, run.pairs.targets, run.pairs.weights)
+    )
+    S, share = S[:, reads], (w / w.sum())[:, None]
+    mean, middle = (share * S).sum(0), (share * y).sum(0)
+    A = (share * (S - mean)).T @ (S - mean) + ridge * np.eye(S.shape[1])
+    plain = np.linalg.solve(A, (share * (S - mean)).T @ (y - middle))
+    # Rounding times a condition of at most 1e4.
+    np.testing.assert_allclose(V[0, reads], plain, atol=1e-11)
+    assert not V[0, :first].any()
+    assert intercepts[0] == pytest.approx(middle - mean @ plain, abs=1e-11)
 
 
 def test_noise_is_predicted_by_its_mean():

@@ -240,9 +240,17 @@ class UnseenProblem(SequenceProblem):
         return root, xp.take(self._targets, rows, axis=0)
 
     def unseen(self, states: Array, ridge: float) -> tuple[float, Array, float]:
-        """Return L, ∂L/∂states and ∂L/∂log λ. It overwrites ``states``."""
+        """Return L, ∂L/∂states and ∂L/∂log λ. It overwrites ``states``.
+
+        Readouts lie in the span of the rows, so more features than rows are expressed in an
+        orthonormal basis of them.
+        """
         xp, (rows, parts), (root, Y) = namespace(states), self._blocks, self._known
-        Z = xp.concat([xp.take(self._features(states), rows, axis=0), root], axis=1)
+        features, basis = xp.take(self._features(states), rows, axis=0), None
+        if features.shape[0] < features.shape[1]:
+            basis = xp.linalg.qr(xp.matrix_transpose(features))[0]
+            features = features @ basis
+        Z = xp.concat([features, root], axis=1)
         k = Z.shape[1] - 1
         both = xp.concat([Z, Y], axis=1)
         sums = [to_host(xp.matrix_transpose(both[p, :]) @ both[p, :]) for p in parts]
@@ -276,6 +284,8 @@ class UnseenProblem(SequenceProblem):
             slopes[part, :] = root[part, :] * slope
         bar = xp.zeros_like(states)
         flat = xp.reshape(bar, (-1, states.shape[2]))
+        if basis is not None:
+            slopes = slopes[:, :k] @ xp.matrix_transpose(basis)
         flat[rows, :] = slopes[:, : states.shape[2]]
         return loss, xp.reshape(flat, states.shape), by_ridge
 

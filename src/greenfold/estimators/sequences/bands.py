@@ -67,13 +67,13 @@ class HeldOutLoops:
         first = np.maximum(lengths - _MOST_SAMPLES, max(run.skipped, 1))
         steps = np.maximum(lengths - first, 0)
         offsets = np.cumsum(lengths) - lengths
-        shape = run.sums.n_features - unread, run.pairs.targets[0].shape[1]
+        shape = run.network.n_states - unread, run.pairs.targets[0].shape[1]
         starts = [np.empty((0, run.network.n_states))]
         begins, ends, folds = ([np.empty(0, dtype=int)] for _ in range(3))
         readouts, intercepts = [np.empty((0, *shape))], [np.empty((0, shape[1]))]
         for sequence, part in _blocks(first, lengths, steps):
-            rest = run.without([Block(sequence, part)]).only(slice(unread, None))
-            if rest.n < 2:
+            blocks = [Block(sequence, part)]
+            if sum(one.sum() for one in run.weights_without(blocks)) < 2:
                 continue
             at = np.linspace(part.start, part.stop - 1, _N_STARTS).astype(int)
             at = np.unique(at)
@@ -81,8 +81,8 @@ class HeldOutLoops:
             begins.append(at + offsets[sequence])
             ends.append(np.full(len(at), part.stop + offsets[sequence]))
             folds.append(np.full(len(at), len(readouts) - 1))
-            V, intercept = rest.solve(np.array([ridge]))
-            readouts.append(V)
+            V, intercept = run.readouts(blocks, np.array([ridge]), slice(unread, None))
+            readouts.append(V[:, unread:])
             intercepts.append(intercept)
         every = [np.concatenate(one) for one in (begins, ends, folds)]
         inputs, truth = map(np.concatenate, (run.pairs.inputs, run.pairs.targets))

@@ -370,7 +370,7 @@ class SequenceEstimator(Checked):
         """Return the squared error of one step for each penalty on held-out blocks."""
         reads, total = slice(first, network.n_states), np.zeros(len(self._ridges))
         for turn in turns:
-            readouts = run.without(turn).solve(self._ridges, reads)
+            readouts = run.readouts(turn, self._ridges, reads)
             for block in turn:
                 weights = run.pairs.weights[block.sequence][block.steps]
                 total += run.errors(block, *readouts) @ weights
@@ -396,7 +396,7 @@ class SequenceEstimator(Checked):
         def errors_of(turns: Sequence[list[Block]]) -> list[np.ndarray]:
             found: list[np.ndarray] = []
             for turn in turns:
-                readouts = run.without(turn).solve(ridges, reads)
+                readouts = run.readouts(turn, ridges, reads)
                 found += [self._judge(run, block, *readouts) for block in turn]
             return found
 

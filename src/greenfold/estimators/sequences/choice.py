@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,9 +82,8 @@ class DrivenPairs:
 
     network: DrivenNetwork
     pairs: Pairs
-    #: States after every step, and the sums over the steps that count.
+    #: States after every step.
     states: list[np.ndarray]
-    sums: RidgeSums
     #: Number of steps at the start of each sequence that do not count.
     skipped: int
 
@@ -91,17 +91,51 @@ class DrivenPairs:
     def of(cls, network: DrivenNetwork, pairs: Pairs, skipped: int) -> DrivenPairs:
         """Run all sequences through a network, from rest."""
         states = [network.run(x, network.rest()) for x in pairs.inputs]
-        sums = RidgeSums.empty(network.n_states, pairs.targets[0].shape[1])
-        for rows, y, weights in zip(states, pairs.targets, pairs.weights, strict=True):
-            sums.add(rows[skipped:], y[skipped:], weights[skipped:])
-        return cls(network, pairs, states, sums, skipped)
+        return cls(network, pairs, states, skipped)
 
-    def without(self, blocks: list[Block]) -> RidgeSums:
-        """Return the sums without held-out blocks."""
-        rows, sums = (self.states, self.pairs.targets, self.pairs.weights), self.sums
-        for index, steps in blocks:
-            sums = sums.without(*(one[index][steps] for one in rows))
+    @cached_property
+    def sums(self) -> RidgeSums:
+        """The sums over the steps that count."""
+        sums = RidgeSums.empty(self.network.n_states, self.pairs.targets[0].shape[1])
+        known, after = (self.pairs.targets, self.pairs.weights), slice(self.skipped, None)
+        for rows, y, weights in zip(self.states, *known, strict=True):
+            sums.add(rows[after], y[after], weights[after])
         return sums
+
+    def weights_without(self, blocks: list[Block]) -> list[np.ndarray]:
+        """Return the weights of all steps, zero where a readout is not fitted."""
+        found = [one.copy() for one in self.pairs.weights]
+        for one in found:
+            one[: self.skipped] = 0.0
+        for index, steps in blocks:
+            found[index][steps] = 0.0
+        return found
+
+    def readouts(
+        self, blocks: list[Block], ridges: np.ndarray, reads: slice
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return readouts V of some states, and intercepts, fitted without some blocks.
+
+        The results are those of `RidgeSums.solve`. A readout is in the span of the rows
+        that it is fitted to, so fewer rows than states are expressed in a basis of them.
+        """
+        fitted = self.weights_without(blocks)
+        n_read = len(range(*reads.indices(self.network.n_states)))
+        if sum(map(np.count_nonzero, fitted)) >= n_read:
+            rows, sums = (self.states, self.pairs.targets, self.pairs.weights), self.sums
+            for index, steps in blocks:
+                sums = sums.without(*(one[index][steps] for one in rows))
+            return sums.solve(ridges, reads)
+        rows, y, weights = (
+            np.concatenate([one[w > 0] for one, w in zip(part, fitted, strict=True)])
+            for part in (self.states, self.pairs.targets, fitted)
+        )
+        basis = np.linalg.qr(rows[:, reads].T)[0]
+        sums = RidgeSums.empty(basis.shape[1], y.shape[1])
+        few, intercepts = sums.add(rows[:, reads] @ basis, y, weights).solve(ridges)
+        V = np.zeros((len(ridges), self.network.n_states, y.shape[1]))
+        V[:, reads] = basis @ few
+        return V, intercepts
 
     def errors(self, block: Block, V: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
         """Return squared errors of one step on a block, (n_readouts, n_steps)."""

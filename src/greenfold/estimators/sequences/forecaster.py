@@ -597,8 +597,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         until they had no more skill there.
         """
         run = self._drive(pairs)
-        sums = run.sums.only(slice(self._first, None))
-        V, intercepts = sums.solve(np.array([best.ridge]))
+        reads = slice(self._first, None)
+        V, intercepts = run.readouts([], np.array([best.ridge]), reads)
         index = int(np.argmax([len(one) for one in pairs.inputs]))
         x, n = pairs.inputs[index], len(pairs.inputs[index])
         n_steps, lost = min(max(int(SHARE * n), 1), _LONGEST), best.errors.mean(0) >= 1
@@ -606,7 +606,9 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
             n_steps = min(n_steps, max(int(np.argmax(lost)) + 1, _LEAST))
         begins = np.linspace(min(run.skipped + 1, n - 1), n - 1, _N_STARTS).astype(int)
         rows = np.minimum(begins + np.arange(n_steps)[:, None], n - 1)
-        made = self._run(run.states[index][begins - 1], x[rows], (V[0], intercepts[0]))
+        made = self._run(
+            run.states[index][begins - 1], x[rows], (V[0, reads], intercepts[0])
+        )
         return bool(np.abs(made).max() <= _NEAR * self._largest)  # NaN does not
 
     def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
