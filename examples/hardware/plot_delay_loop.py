@@ -44,7 +44,7 @@ axes = panels[2]
 axes.plot(drawn, np.zeros_like(drawn), "C1|", ms=14, label="30 random ±1 masks")
 axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved ±1 mask")
 axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, any u")
-axes.axvline(free.upper_bound, color="C5", ls="--", label="upper bound")
+axes.axvline(free.upper_bound, ymax=0.5, color="C5", ls="--", label="upper bound")
 axes.set(
     xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.soft_margin), ylim=(-1, 2.6)
 )

@@ -64,11 +64,12 @@ u, v = np.abs(everywhere.u), np.abs(everywhere.v)
 for letter, colour in zip("SIM", ("C2", "C3", "C4"), strict=True):
     own, what = kind == letter, {"S": "sensory", "I": "interneuron", "M": "motor"}[letter]
     left.scatter(u[own], v[own], 14, colour, label=what, lw=0)
-top = [name for w in (everywhere.u, everywhere.v) for name, _ in cells.strongest(w, 2)]
-for k, name in enumerate(dict.fromkeys(top)):
-    at, shift = cells.names.tolist().index(name), (4, -9 if k % 2 else 3)
-    left.annotate(name, (u[at], v[at]), shift, textcoords="offset points", size=8)
-left.set(ylim=(-0.01, 1.15 * v.max()))
+for weights in everywhere.u, everywhere.v:  # of each two names, the higher one above
+    pair = sorted(np.argsort(-np.abs(weights))[:2], key=lambda at: -v[at])
+    for at, shift in zip(pair, (3, -9), strict=True):
+        text, dot = cells.names[at], (u[at], v[at])
+        left.annotate(text, dot, (4, shift), textcoords="offset points", size=8)
+left.set(ylim=(-0.04, 1.15 * v.max()))
 left.set(xlabel="|u|: how strongly it is driven", ylabel="|v|: how strongly it is read")
 left.legend(fontsize=8)
 bars = {
