@@ -32,7 +32,7 @@ def test_fit_predict_round_trip(beats):
     assert lines == told["predictions"]
     classifier = load("m.gfm")
     assert fitted["final"]["soft_margin"] == classifier.soft_margin_
-    assert fitted["soft_margin_bound"] == classifier.soft_margin_bound_
+    assert fitted["final"]["soft_margin_bound"] == classifier.soft_margin_bound_
     assert lines == classifier.predict(np.load(beats)["X"].reshape(60, 24)).tolist()
 
 
