@@ -187,7 +187,7 @@ def test_a_support_of_a_non_linear_network():
         ({"mask": "sign", "u": np.ones(7)}, "`device` must have no mask: .* `u` is given"),
         (
             {"mask": "sign", "method": "random"},
-            "`method` must be one of convex, exact with a mask",
+            "`method` must be convex or exact with a mask",
         ),
         ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
     ],

@@ -144,12 +144,12 @@ def test_the_name_of_another_method_or_mask_is_refused():
 
 def test_a_refusal_names_the_methods_that_would_do():
     unfolding, stimuli = setting(n=6)
-    message = "`method` must be one of convex, exact with a mask"
+    message = "`method` must be convex or exact with a mask"
     with pytest.raises(ValueError, match=message):
         optimize(unfolding, stimuli, ETA, Equal(), device=Device(mask="sign"))
     X = np.random.default_rng(0).normal(size=(8, unfolding.n_steps))
     task = RegressionTask.from_cases(X, X[:, -1], ridge=0.1)
-    with pytest.raises(ValueError, match="one of convex, exact for a RegressionTask"):
+    with pytest.raises(ValueError, match="convex or exact for a RegressionTask"):
         optimize(unfolding, task, method="alternating")
 
 

@@ -80,7 +80,7 @@ class Method(ABC):
         names = names_of_methods(
             system.is_linear, lambda one: one.regress is not Method.regress
         )
-        wanted = f"be one of {', '.join(names)} for a RegressionTask on this system"
+        wanted = f"be {' or '.join(names)} for a RegressionTask on this system"
         raise ArgumentError("method", wanted, repr(self))
 
     @classmethod

@@ -194,7 +194,7 @@ def optimize(
     chosen = _method(method, linear=system.is_linear)
     if device.mask is not None and not chosen.takes_masks:
         names = names_of_methods(True, lambda one: one.takes_masks)
-        wanted = f"be one of {', '.join(names)} with a mask"
+        wanted = f"be {' or '.join(names)} with a mask"
         check.must(False, "method", wanted, repr(method))
     # Otherwise, a random u would be a row of the weights that the same seed draws. Ascents
     # from such a u may end anywhere.
