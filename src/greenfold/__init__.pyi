@@ -37,7 +37,7 @@ from .networks.reservoir import Reservoir
 from .optimizers.alternating import Alternating
 from .optimizers.ascent import Ascent
 from .optimizers.convex import Convex, Exact
-from .optimizers.random_draws import RandomDraws
+from .optimizers.method import RandomDraws
 from .optimizers.result import Projections
 from .optimizers.run import optimize
 from .saving import load, save

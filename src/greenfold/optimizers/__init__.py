@@ -3,8 +3,7 @@
 from .alternating import Alternating
 from .ascent import Ascent
 from .convex import Convex, Exact
-from .method import Method, Run
-from .random_draws import RandomDraws
+from .method import Method, RandomDraws, Run
 from .result import Projections, RegressionProjections
 from .run import optimize
 

@@ -1,7 +1,7 @@
 """What a method of `optimize` is, and the problem that it gets.
 
 A method is a small frozen dataclass: its fields are its settings, and `Method.solve` turns
-a `Run`, one checked call of `optimize`, into `Projections`. `random_draws` is
+a `Run`, one checked call of `optimize`, into `Projections`. `RandomDraws` is
 the shortest. To add a method, derive a class from `Method` in a file of its own.
 """
 
@@ -245,6 +245,27 @@ class Run:
             )
             warnings.warn(problem, ExpansionWarning, stacklevel=7)
         return replace(found, validity=validity)
+
+
+@dataclass(frozen=True)
+class RandomDraws(Method, name="random"):
+    """The best of random input projections, each with its optimal readout.
+
+    Parameters
+    ----------
+    n : int
+        Number of random projections.
+    """
+
+    n: int = N_DRAWN
+
+    def __post_init__(self) -> None:
+        check.count(self.n, "n")
+
+    def solve(self, run: Run) -> Projections:
+        """Return the best pair."""
+        found = collect(run.starts(self.n), run.solve_readout)
+        return run.finish(found, self.name, n_iter=1, keep_u=True)
 
 
 def random_margins(run: Run) -> np.ndarray:
