@@ -126,6 +126,8 @@ def test_what_cannot_be_continued_is_refused():
     levels = pd.MultiIndex.from_product([["a", "b"], range(N // 2)])
     with pytest.raises(ValueError, match=r"`series` must have one level.*got 2 levels"):
         model.fit(table.set_index(levels))
+    with pytest.raises(ValueError, match=r"`series` must hold numbers.*got column 'date'"):
+        model.fit(table.assign(date="2024-01-01"))
     with pytest.raises(ValueError, match=r"`series` runs backwards, .*sort it"):
         model.fit(table[::-1])
     assert not hasattr(model, "readout_")

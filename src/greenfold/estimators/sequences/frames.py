@@ -59,6 +59,10 @@ class Frame:
         what = f"`{name}` runs backwards, from {index[0]} to {index[-1]}"
         require(not (back and _is_ordered(index)), f"{what}; sort it by its index first.")
         columns = getattr(table, "columns", None)
+        if columns is not None:
+            wanted = "hold numbers; leave out other columns, or make dates the index"
+            other = [one for one, kind in table.dtypes.items() if kind.kind not in "biuf"]
+            check.must(not other, name, wanted, f"column {other[0]!r}" if other else "")
         return cls(index, columns, getattr(table, "name", None), step, len(index))
 
     @property
