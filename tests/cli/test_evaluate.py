@@ -10,6 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from greenfold import Device, Reservoir, SampleStimuli, optimize, unfold
+from greenfold.cli.inputs import _hold_out
+from greenfold.datasets import read_connectome
+
 from .conftest import SMALL, invoke, spawn
 
 
@@ -71,6 +75,32 @@ def test_cells_of_a_connectome_are_named(beats):
     name, weight = found["driven"][0]
     assert f"Cells driven most: {name} ({weight:+.2g})" in told
     assert "Cells read most: " in told
+
+
+def test_few_cells_are_driven_as_well_as_possible(beats):
+    """The best two of three cells, by solving for each pair and for each cell alone."""
+    Path("edges.csv").write_text("pre,post,count\nA,B,5\nB,C,3\nC,A,2\nB,A,1\n")
+    given = "evaluate", beats, "--weights", "edges.csv", "--order", 0, "--at-most"
+    found = json.loads(invoke(*given, 2, "--json").stdout)
+    row = found["rows"][-1]
+    assert (row["projection"], len(found["rows"])) == ("at most 2", 3)
+    driven = [name for name, weight in found["cells"][""]["driven"] if weight]
+    assert len(driven) == 2
+    with np.load(beats) as data:
+        X, y = data["X"], data["y"]
+    train, _ = _hold_out(y, 0.25, seed=0)
+    W = read_connectome("edges.csv")
+    network = unfold(Reservoir.from_graph(W), n_steps=24, dt=10 / 24)
+    stimuli = SampleStimuli(X[train], y[train])
+    pairs = [[0, 1], [0, 2], [1, 2]]
+    best = [
+        optimize(network, stimuli, device=Device(inputs=pair)).soft_margin for pair in pairs
+    ]
+    assert row["soft_margin"] == pytest.approx(max(best), rel=1e-6)
+    assert sorted(driven) == ["ABC"[i] for i in pairs[int(np.argmax(best))]]
+    assert "Cells driven most" in invoke(*given, 1).stdout
+    several = invoke("evaluate", beats, "--at-most", 0, code=2).stderr
+    assert "--at-most must be at least 1" in several
 
 
 def test_a_report_is_written_where_it_was_asked_for(beats, monkeypatch):

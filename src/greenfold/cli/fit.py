@@ -314,17 +314,21 @@ def evaluate(
     files: Tested = Tested(),
     holdout: float = options.holdout(0.25, least=0.01),
     network: Classifier = Classifier(order="1", eta="10", noise=0.1),
+    at_most: int | None = opt(None, "Network", min=1),
     pooled: bool = opt(False),
     seed: int = options.SEED,
 ) -> Answer:
     """Compare random and solved input projections u, linear and non-linear.
 
-    Each row shows the soft margin κ and the accuracy of one network. You can compare κ only
-    at the same weight η of the variance, so all rows use the same η. With --eta cv, each
-    row chooses its own η by cross-validation, once without and once with the noise. Without
-    noise, a linear network then gains little from its input projection.
+    Each row shows the soft margin κ and the accuracy of one network under noise. You can
+    compare κ only at the same weight η of the variance, so all rows use the same η. With
+    --eta cv, each row chooses its own η by cross-validation, once without and once with the
+    noise, and shows both accuracies. Without noise, a linear network then gains little from
+    its input projection.
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
+    at_most : Also solve for a u of the linear network that drives at most so many neurons,
+        for two classes.
     pooled : Also fit the pooled classifier, for series that are not aligned.
     eta : Weight η of the variance in the soft margin κ. The default of fit is 'cv'; here it
         is a number, so that you can compare κ.
@@ -339,7 +343,14 @@ def evaluate(
     parameters["certify"] = network.eta != "cv"
     task = load_task(data, files, seed=seed, holdout=holdout, device=network.device)
     given = network.order, network.noise, seed, parameters, report, pooled
-    return compare(task, *given, network.own)
+    if at_most:
+        import numpy as np
+
+        several = len(np.unique(np.asarray(task.y))) > 2
+        options.refuse_if(several, "--at-most is for two classes; name them with --classes")
+        unequal = "--at-most needs series of one length; cut or pad them"
+        options.refuse_if(isinstance(task.X, list), unequal)
+    return compare(task, *given, network.own, at_most)
 
 
 @command("greenfold demo --report page.html")
@@ -390,6 +401,7 @@ def compare(
     report: Path | None,
     pooled: bool = False,
     own: options.OwnWeights | None = None,
+    at_most: int | None = None,
 ) -> Answer:
     """Compare random with solved u, linear and non-linear, and write the report."""
     from ..apps.report import comparison
@@ -413,6 +425,10 @@ def compare(
             on_fit=lambda text: step(f"fitting {text}", next(todo)),
         )
         rows = comparison.share_bounds([typical, *rows])
+        named = next(row for row in rows if row.is_solved)
+        if at_most:
+            few: Any = {"seed": seed, "parameters": plain}
+            rows.append(named := comparison.drive_few(named, task, at_most, **few))
         notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
         notes += show.uncertain(task.judged[1])
         if parameters["eta"] != "cv":
@@ -437,7 +453,7 @@ def compare(
         "pooled": other,
         "report": report,
     }
-    cells = strongest_cells(next(row for row in rows if row.is_solved), own)
+    cells = strongest_cells(named, own)
     record |= {"cells": cells} if cells else {}
     notes += told_cells(cells)
     if any(row.proven for row in rows):
@@ -480,7 +496,7 @@ def told_cells(cells: dict[str, Any]) -> list[str]:
     """Return one line for u and one for v, of each class."""
     return [
         f"Cells {what} most{of}: "
-        + ", ".join(f"{name} ({weight:+.2g})" for name, weight in found)
+        + ", ".join(f"{name} ({weight:+.2g})" for name, weight in found if weight)
         + "."
         for of, each in cells.items()
         for what, found in each.items()

@@ -67,8 +67,8 @@ def forecast(
     forecasts what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
-        or .parquet. A column of times gives the step, and columns with text are left out.
-        Text needs no line with names. Or a built-in series: lorenz or mackey-glass.
+        or .parquet. Its dates or times are continued; columns with other text are left
+        out. Text needs no line with names. Or a built-in series: lorenz or mackey-glass.
     steps : Number of steps to forecast; by default a tenth of the series, at most 100.
     origins : Number of forecasts of held-out samples.
     neurons : Number of neurons.

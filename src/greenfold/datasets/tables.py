@@ -180,7 +180,8 @@ def _parse_series(
             cure = f"{each}, taken from {origin}: name the column of the labels with "
             other = ", such as last, or leave out a column of dates or names with "
             wrong = alone and len({*found}) == len(found)
-            refuse_data(wrong, cure, _COLUMN, other, _DROP, ".")
+            long = "; if this is one long series, forecast it" if width < _ALONE else ""
+            refuse_data(wrong, cure, _COLUMN, other, _DROP, f"{long}.")
     if column and column == width - 1 and not names:
         # The label ends every line, including the lines of shorter series.
         rows, column = [[row[-1], *row[:-1]] for row in rows], 0

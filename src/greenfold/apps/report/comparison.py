@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ... import Reservoir, ReservoirClassifier, Unfolding, noisy_accuracy
+from ... import (
+    AtMost,
+    Device,
+    Reservoir,
+    ReservoirClassifier,
+    SampleStimuli,
+    Unfolding,
+    noisy_accuracy,
+    optimize,
+)
 from ...analysis.parts import MarginParts, margin_parts
 from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
@@ -225,6 +234,18 @@ def compare(
             options["for_noise"] = hardened.fit(task.X, task.y)
         rows.append(measure(fitted, task, noise=noise, **options))
     return share_bounds(rows)
+
+
+def drive_few(row: Row, task: Split, k: int, **options: Any) -> Row:
+    """Return the linear network of a row with u solved to drive at most k neurons.
+
+    There must be two classes. The options are those of `compare`.
+    """
+    fitted = row.classifier
+    stimuli, device = SampleStimuli(task.X, task.y), Device(mask=AtMost(k))
+    found = optimize(fitted.unfolding_, stimuli, fitted.eta_, device=device)
+    (made,) = compare(task, [(found.u, 0)], noise=row.noise, **options)
+    return replace(made, projection=f"at most {k}", bound=found.upper_bound)
 
 
 @dataclass(frozen=True)
