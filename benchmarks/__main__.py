@@ -23,6 +23,7 @@ NAMES = (
     "unfolding",
     "optimum",
     "normal",
+    "connectome",
     "nonlinear",
     "dynamics",
     "echo_state",

@@ -56,7 +56,16 @@ _BENCHMARKS = {
         "sequences-cuda",
     ),
     "series": ("pooled", "pooled_study", "pooled-cuda"),
-    "speed": ("peers", "dynamics", "dynamics-cuda", "data", "large-cuda", "workers-cuda"),
+    "speed": (
+        "peers",
+        "connectome",
+        "connectome-cuda",
+        "dynamics",
+        "dynamics-cuda",
+        "data",
+        "large-cuda",
+        "workers-cuda",
+    ),
 }
 #: Classifiers whose published accuracies a row may bring.
 _PUBLISHED = ("LDA", "RidgeCV", "TWIESN", "ROCKET", "MiniROCKET", "MR-Hydra", "HC2")

@@ -178,8 +178,9 @@ def test_the_optimum_is_that_of_dense_propagators(index):
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(100))
 def test_the_optimum_of_larger_networks(index):
-    rng = np.random.default_rng(1000 + index)
-    solve(KINDS[index % 6], int(rng.integers(60, 301)), rng)
+    rng, kind = np.random.default_rng(1000 + index), KINDS[index % 6]
+    # The search on dense matrices takes minutes for larger defective networks.
+    solve(kind, int(rng.integers(60, 91 if kind == "defective" else 301)), rng)
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,8 @@ def add_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right``, overwriting ``base`` if the library allows."""
     fused = getattr(base, "addmm_", None)
     if fused is not None:
-        return fused(left, right)
+        # cuBLAS refused the transpose of a contiguous array beside a single row.
+        return fused(left, contiguous(right))
     base += left @ right
     return base
 
