@@ -201,8 +201,7 @@ def add_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right``, overwriting ``base`` if the library allows."""
     fused = getattr(base, "addmm_", None)
     if fused is not None:
-        # cuBLAS refused the transpose of a contiguous array beside a single row.
-        return fused(left, contiguous(right))
+        return fused(left, right)
     base += left @ right
     return base
 

@@ -129,7 +129,7 @@ class Batch:
         """
         self.scale_bar = 0.0
         xp, places = namespace(cotangent), self.plan.places
-        gradients = {s: wide(zeros(m.shape, m)) for s, m in self.input_maps.items()}
+        gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
         bar, push_bar = xp.zeros_like(self.last), None
         every, n_ahead = self.plan.every, cotangent.shape[0]
         for segment, y in zip(self._segments[::-1], self._states[::-1], strict=True):
