@@ -46,6 +46,7 @@ NAMES = (
     "nest_recording",
     "recordings",
     "devices",
+    "device_tasks",
     "eta_choice",
     "data",
     "threads",

@@ -58,16 +58,16 @@ class Simulated:
     size: float = 1.0
 
     @classmethod
-    def make(cls, kind: str, defect: str, seed: int = 0) -> Simulated:
-        """Draw the weights of a device."""
+    def make(cls, kind: str, defect: str, seed: int = 0, n: int = N) -> Simulated:
+        """Draw the weights of a device of n nodes."""
         rng = np.random.default_rng([KINDS.index(kind), seed])
-        W = 0.6 * np.linalg.qr(rng.standard_normal((N, N)))[0]
+        W = 0.6 * np.linalg.qr(rng.standard_normal((n, n)))[0]
         if kind in KINDS[:2]:
-            ring = np.eye(N)
+            ring = np.eye(n)
             W = 0.6 * np.roll(ring, 1, axis=0) + 0.3 * np.roll(ring, 2, axis=0)
         low, high = (0.3, 0.6) if kind in ("Ikeda ring", "sin²") else (-0.3, 0.3)
-        phase, into = rng.uniform(low, high, N), rng.uniform(0.5, 1.0, N)
-        device = cls(kind, defect, W, into, phase, rng.uniform(0.3, 0.7, N))
+        phase, into = rng.uniform(low, high, n), rng.uniform(0.5, 1.0, n)
+        device = cls(kind, defect, W, into, phase, rng.uniform(0.3, 0.7, n))
         size = float(device.clean(device.first_drive(seed)).std())
         return replace(device, size=size)
 
@@ -77,8 +77,8 @@ class Simulated:
         return (STRONG if "saturation" in self.defect else WEAK)[self.kind]
 
     def first_drive(self, seed: int, n: int = 3000) -> np.ndarray:
-        """Return uniform noise, (n, N)."""
-        made = np.random.default_rng([7, seed]).uniform(-1, 1, (n, N))
+        """Return uniform noise, (n, n_inputs)."""
+        made = np.random.default_rng([7, seed]).uniform(-1, 1, (n, len(self.W)))
         return self.strength * 3**0.5 * made
 
     def _step(self, state: np.ndarray, pulse: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ class Simulated:
 
     def clean(self, drive: np.ndarray) -> np.ndarray:
         """Return the outputs (n, N) without noise and drift."""
-        state, path = np.zeros(N), np.empty((len(drive), N))
+        state, path = np.zeros(len(self.W)), np.empty(drive.shape)
         for t, pulse in enumerate(drive):
             state = self._step(state, pulse)
             path[t] = self._read(state)
@@ -110,7 +110,7 @@ class Simulated:
 
     def ends(self, driven: np.ndarray) -> np.ndarray:
         """Return the outputs after series (n_series, n_steps, N), from rest."""
-        state = np.zeros((len(driven), N))
+        state = np.zeros((len(driven), len(self.W)))
         for t in range(driven.shape[1]):
             state = self._step(state, driven[:, t])
         return self._read(state)

@@ -42,6 +42,7 @@ _BENCHMARKS = {
         "shared-input",
         "recordings",
         "devices",
+        "device-tasks",
         "nest-recording",
     ),
     "sequences": (

@@ -258,7 +258,19 @@ def recorded_devices() -> list[str]:
     """Sentences of the page about recordings."""
     named, close = (value("devices", start) for start in ("largest cause", "expected"))
     inside = row("devices", "κ of a weak drive")
+    tasks = [row("device-tasks", f"{one}, ±1") for one in ("three classes", "equaliser")]
+    every = record("_benchmarks/device-tasks.json")["benchmarks"][0]["rows"]
+    shares = sorted(one["value"] for one in every)
+    random = sorted(one["detail"]["random masks, mean"] for one in every)
+    solved, drawn = (
+        [one["detail"][f"right{which}"] for one in tasks]
+        for which in (" on new series", ", random best")
+    )
     return [
+        f"{shares[0]:.1f} to {shares[-1]:.1f} % of the bound, and random masks "
+        f"{random[0]:.0f} to {random[-1]:.0f} % on average",
+        f"{solved[0]:.1f} % of the classes and {solved[1]:.1f} % of the symbols, and the "
+        f"best of twenty random masks {drawn[0]:.1f} % and {drawn[1]:.1f} %",
         f"the largest cause is named for {named:.0f}",
         f"{inside['value']:.0f} of the intervals with ends ({inside['unit']}) hold κ of a",
         f"{close:.0f} % of the expected accuracies are within two points",
