@@ -250,6 +250,7 @@ def test_dates_of_parquet(tmp_path):
         ("  1.5  2\n 3.5   4\n  9.5   6\n", [[1.5, 2], [3.5, 4], [9.5, 6]]),
         ("1,5 2\n3,5 4\n9,5 6\n", [[1.5, 2], [3.5, 4], [9.5, 6]]),
         ("a b\n1 2\n3 4\n", [[1, 2], [3, 4]]),
+        ("0 1\n3 4\n4 4\n", [[0, 1], [3, 4], [4, 4]]),
     ],
 )
 def test_decimal_commas_and_blanks_between_numbers(text, values):

@@ -473,7 +473,9 @@ def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
         lines = [one if one.strip() else "nan" for one in filled]
     skipped = 0 if one_series else _preamble(lines, delimiter)
     first, second = csv.reader(lines[:2], delimiter=delimiter)
-    unnamed = one_series and _is_unnamed(first, second)
+    numbered = delimiter != " " and first == [str(i) for i in range(len(first))]
+    numbered = numbered and len(first) > 1  # as pandas numbers columns without names
+    unnamed = one_series and not numbered and _is_unnamed(first, second)
     if unnamed:
         header = [f"column_{i}" for i in range(1, len(first) + 1)]
         header = ["value"] if len(first) == 1 else header
@@ -557,8 +559,6 @@ def _preamble(lines: list[str], delimiter: str) -> int:
 
 def _is_unnamed(first: list[str], second: list[str]) -> bool:
     """Return whether the first line holds a sample, like the second, instead of names."""
-    if len(first) > 1 and first == [str(i) for i in range(len(first))]:
-        return False  # pandas numbers columns without names
     pairs = zip(first, second, strict=False)
     alike = all(_is_text(a) == _is_text(b) for a, b in pairs if a and b)
     return alike and any(map(_is_number, first))
