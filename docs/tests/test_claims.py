@@ -479,3 +479,16 @@ def test_the_reproduction_lists_the_gain_of_five_networks():
     # Rather constant: within a factor of two.
     assert [ratio < 2 for ratio in ratios] == [False, True, True, True, True]
     assert raised == [(True, False)] * 3 + [(True, True)] * 2
+
+
+def test_the_size_of_a_fly_brain_on_the_page_on_connectomes():
+    whole = "138,639 cells, 14,957,344 connections, K = 140, ECG5000"
+    host, cuda = (row(f"connectome{place}", whole) for place in ("", "-cuda"))
+    assert host["met"]
+    assert cuda["met"]
+    assert {one["detail"]["status"] for one in (host, cuda)} == {"certified"}
+    core, memory = f"{host['value']:.0f} s on one core", host["detail"]["mib"] / 1024
+    claim = (
+        f"{core}, with {memory:.1f} GiB beyond the weights, and in {cuda['value']:.0f} s"
+    )
+    assert claim in plain("docs/howto/connectome.md")
