@@ -1,4 +1,4 @@
-"""The six figures of the benchmarks page and one of a card, drawn from the records.
+"""The seven figures of the benchmarks page and one of a card, drawn from the records.
 
 Sphinx draws them into ``_build/results`` before it reads the pages, so that they always
 show the numbers of the records. ``python docs/_ext/results.py FOLDER`` writes them too.
@@ -148,6 +148,30 @@ def forecasts(sheet: Sheet) -> None:
     panels[1].legend()
 
 
+def equal_time(sheet: Sheet) -> None:
+    """Valid times and fitting times of solved networks and of larger drawn ones."""
+    kinds = (
+        ("solved", "solved", 300, SOLVED, "o"),
+        ("drawn", "random", 1000, RANDOM, "s"),
+    )
+    found = {row["name"].partition(":")[0]: row["detail"] for row in rows("equal-time")}
+    panels = sheet.panels(len(found), height=2.6)
+    for axes, (system, own) in zip(panels, found.items(), strict=True):
+        for place, (kind, _, _, colour, mark) in enumerate(kinds):
+            each = own[kind]
+            axes.plot(np.full(len(each), place), each, mark, color=colour, alpha=0.5)
+            mean = np.mean(each)
+            axes.plot([place - 0.25, place + 0.25], [mean, mean], color=colour, lw=2)
+        labels = [
+            f"{name}\nN = {size}\n{own[f'{k}_s']:.0f} s" for k, name, size, *_ in kinds
+        ]
+        axes.set_xticks(range(2), labels)
+        axes.set(title=system, xlim=(-0.6, 1.6), ylim=(0, None))
+        axes.grid(visible=False, axis="x")
+    for axes in panels if sheet.is_narrow else panels[:1]:
+        axes.set(ylabel="valid time\n(Lyapunov times)")
+
+
 def ranks(sheet: Sheet) -> None:
     """Mean accuracy and mean rank on the sets of the sweep."""
     found = record("_sweep/comparison.json")
@@ -222,7 +246,7 @@ def eta(sheet: Sheet) -> None:
     sheet.set_size_inches(2.4, 1.6)  # so that its text stays readable on a card
 
 
-FIGURES = (margin, noise, masks, forecasts, ranks, saturation, eta)
+FIGURES = (margin, noise, masks, forecasts, equal_time, ranks, saturation, eta)
 
 
 def write(folder: Path) -> None:
