@@ -221,6 +221,9 @@ def forecaster(n_neurons: int, seed: int, **more: Any) -> Any:
     from greenfold import ReservoirForecaster
 
     options: dict[str, Any] = {"max_iter": EVALUATIONS, "random_state": seed, **more}
+    if not isinstance(options.get("input_weights", ""), str):  # what has no effect
+        for name in ("max_iter", "input_scale", "bias_scale"):
+            options.pop(name, None)
     return ReservoirForecaster(n_neurons, **options)
 
 
