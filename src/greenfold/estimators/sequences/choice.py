@@ -37,6 +37,8 @@ _ALIKE, _UNSEEN = 0.01, 1e-6
 #: inputs alone, and than drawn weights; and share. Loops that start close together are
 #: alike, so a standard error is too small.
 _ERRORS_ALONE, _ERRORS, _BETTER = 2.0, 1.0, 0.05
+#: Difference of the logs beyond which a few starts that fail do not count.
+_MUCH = 0.5
 
 
 class Block(NamedTuple):
@@ -275,8 +277,8 @@ def is_better(one: Candidate, other: Candidate) -> bool:
     """Return whether one is clearly better than another.
 
     It is on the unseen steps, by more than its price. With the many starts on all blocks,
-    the difference is beyond the scatter, and its mean square is not larger: where noise
-    limits all forecasts, the logs of single errors say little.
+    the difference is beyond the scatter. If it is not large, neither may the mean square
+    be larger: where noise limits all forecasts, the logs of single errors say little.
     """
     scales = Scales.of([one.errors, other.errors])
     apart = (scales.logs(other.errors) - scales.logs(one.errors)).mean()
@@ -289,7 +291,7 @@ def is_better(one: Candidate, other: Candidate) -> bool:
     squares = (np.minimum(two.every, _UNRELATED).mean(0) for two in (other, one))
     before, after = map(scales.logs, squares)
     clear = apart > max(_BETTER, one.price) and differences.mean() > least
-    return bool(clear and before > after)
+    return bool(clear and (before > after or differences.mean() > _MUCH))
 
 
 def choose(found: list[Candidate]) -> Candidate:
