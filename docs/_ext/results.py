@@ -166,7 +166,8 @@ def equal_time(sheet: Sheet) -> None:
             f"{name}\nN = {size}\n{own[f'{k}_s']:.0f} s" for k, name, size, *_ in kinds
         ]
         axes.set_xticks(range(2), labels)
-        axes.set(title=system, xlim=(-0.6, 1.6), ylim=(0, None))
+        top = 1.1 * max(own["solved"] + own["drawn"])
+        axes.set(title=system, xlim=(-0.6, 1.6), ylim=(0, top))
         axes.grid(visible=False, axis="x")
     for axes in panels if sheet.is_narrow else panels[:1]:
         axes.set(ylabel="valid time\n(Lyapunov times)")
