@@ -115,6 +115,19 @@ def test_nothing_is_promised_for_a_device_that_bends_too_much():
     assert not study.accuracy.pays
 
 
+def test_nothing_is_promised_for_a_device_that_saturates():
+    """Outputs z − c (z³ − 3z) of unit variance have an odd share of about 6c² = 1.2 %."""
+    rng = np.random.default_rng(0)
+    drive = rng.standard_normal((8000, 3))
+    response = MeasuredResponse.fit(drive, drive - 0.04 * drive**3, n_steps=2, n_lags=2)
+    assert response.fitted is not None
+    assert 0.005 < response.fitted.shares.odd < 0.02
+    stimuli = GaussianStimuli.random(2, strength=1.0, rng=1)
+    best = optimize(response, stimuli)
+    found = margin_interval(response, stimuli, best, n_replicates=10, rng=0)
+    assert not found.is_known
+
+
 def test_the_interval_holds_the_response_to_weak_pulses():
     """A cube changes the fitted gain of two outputs by 3c σ² = 8 %."""
     rng = np.random.default_rng(0)

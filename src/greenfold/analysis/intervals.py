@@ -30,6 +30,8 @@ _EVALUATIONS = 100
 _N_PARTS = 8
 #: Share of the non-linearity from which on the response to weak series is not known.
 BENT = 0.02
+#: The same for its odd part, saturation: a gain that is off by √(1.5 · 0.005) = 9 %.
+_SATURATED = 0.005
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +44,7 @@ class MarginInterval(Shown):
         κ on the device, corrected for the optimism of the solution.
     low, high, level : float
         Ends of the interval, and its confidence. The ends are infinite if the device bends
-        its outputs too much for a promise.
+        its outputs or saturates too much for a promise.
     optimism : float
         Excess of κ on the estimated response over ``estimate``.
     n_replicates : int
@@ -162,7 +164,9 @@ def margin_interval(
     others = [problem(one).margin(u, v).value for one in fitted.other_responses()]
     shifts = [0.0, *(one - value for one in others)]
     ends = min(middle, bound) - half + min(shifts), middle + half + max(shifts)
-    if fitted.shares.nonlinearity > BENT:
+    shares = fitted.shares
+    saturated = shares.odd > _SATURATED + 2 * shares.error
+    if saturated or shares.nonlinearity > BENT:
         ends = -np.inf, np.inf
     return MarginInterval(estimate, *ends, level, value - cost - estimate, judged.size)
 
