@@ -47,6 +47,7 @@ NAMES = (
     "recordings",
     "devices",
     "device_tasks",
+    "refine",
     "eta_choice",
     "data",
     "threads",
