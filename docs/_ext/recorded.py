@@ -43,6 +43,7 @@ _BENCHMARKS = {
         "recordings",
         "devices",
         "device-tasks",
+        "refine",
         "nest-recording",
     ),
     "sequences": (
