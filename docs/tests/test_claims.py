@@ -185,7 +185,7 @@ def published() -> list[str]:
     }
     lorenz, mackey = (list(ratio.values())[i : i + 2] for i in (0, 2))
     dysts = row(
-        "forecast-systems", "81 systems of dysts, N = 100, defaults: solved above drawn"
+        "forecast-systems", "116 systems of dysts, N = 100, defaults: solved above drawn"
     )
     table = np.array(list(dysts["detail"]["valid_times"].values()))
     assert (table[:, 0] >= table[:, 1]).all()  # "on none shorter"
@@ -210,7 +210,7 @@ def published() -> list[str]:
         f"valid {lorenz[0]:.2f} (N = 50) and {lorenz[1]:.2f} (N = 100) times as long on "
         f"Lorenz and {mackey[0]:.2f} and {mackey[1]:.2f} times as long on Mackey–Glass "
         "(`docs/_benchmarks/forecast.json`)",
-        f"on {dysts['value']:.0f} % of 81 chaotic systems from dysts [@gilpin2021] and "
+        f"on {dysts['value']:.0f} % of 116 chaotic systems from dysts [@gilpin2021] and "
         "shorter on none; the median ratio of the two valid times is "
         f"{dysts['detail']['median_ratio']:.1f} "
         "(`docs/_benchmarks/forecast-systems.json`)",
