@@ -77,6 +77,18 @@ def test_cells_of_a_connectome_are_named(beats):
     assert "Cells read most: " in told
 
 
+def test_a_large_connectome_is_compared_in_its_linear_network(beats):
+    """A solve to first order would take hours; who names the order gets it."""
+    rng, names = np.random.default_rng(0), [f"c{i}" for i in range(1001)]
+    ring = [f"{a},{b},1" for a, b in zip(names, names[1:] + names[:1], strict=True)]
+    more = [f"c{a},c{b},2" for a, b in rng.integers(0, 1001, (500, 2))]
+    Path("edges.csv").write_text("\n".join(["pre,post,count", *ring, *more]))
+    found = invoke("evaluate", beats, "--weights", "edges.csv", "--json")
+    assert [row["order"] for row in json.loads(found.stdout)["rows"]] == [0, 0]
+    told = " ".join(invoke("evaluate", beats, "--weights", "edges.csv").stdout.split())
+    assert "The non-linear network is left out" in told
+
+
 def test_few_cells_are_driven_as_well_as_possible(beats):
     """The best two of three cells, by solving for each pair and for each cell alone."""
     Path("edges.csv").write_text("pre,post,count\nA,B,5\nB,C,3\nC,A,2\nB,A,1\n")

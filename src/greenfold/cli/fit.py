@@ -305,6 +305,8 @@ def _fit_pooled(
 
 
 _PAGE = Path("greenfold-report.html")
+#: Neurons of own weights above which evaluate solves no non-linear network by default.
+_LARGE = 1000
 
 
 @command("greenfold evaluate ECG5000 --report page.html")
@@ -342,7 +344,12 @@ def evaluate(
     # At the large η that cross-validation may choose, tight proofs take minutes.
     parameters["certify"] = network.eta != "cv"
     task = load_task(data, files, seed=seed, holdout=holdout, device=network.device)
-    given = network.order, network.noise, seed, parameters, report, pooled
+    order, own = network.order, network.own
+    large = own is not None and own.weights.shape[0] > _LARGE
+    if large and order == 1 and not invocation.given("order"):
+        order, left = 0, "The non-linear network is left out: from 1,000 neurons on,"
+        invocation.notes.append(f"{left} solving it may take hours. --order 1 asks for it.")
+    given = order, network.noise, seed, parameters, report, pooled
     if at_most:
         import numpy as np
 
@@ -350,7 +357,7 @@ def evaluate(
         options.refuse_if(several, "--at-most is for two classes; name them with --classes")
         unequal = "--at-most needs series of one length; cut or pad them"
         options.refuse_if(isinstance(task.X, list), unequal)
-    return compare(task, *given, network.own, at_most)
+    return compare(task, *given, own, at_most)
 
 
 @command("greenfold demo --report page.html")

@@ -96,13 +96,14 @@ def array(wanted: str, *ndim: int, square: bool = False) -> Rule:
         if value is None or isinstance(value, str | np.ma.MaskedArray):
             return False
         try:
-            dense = value.toarray() if hasattr(value, "toarray") else value
-            numbers = np.asarray(dense, dtype=np.float64)
+            held = value.tocsr().data if hasattr(value, "tocsr") else value
+            numbers = np.asarray(held, dtype=np.float64)
         except (TypeError, ValueError):
             return False
-        if numbers.ndim not in ndim or (square and len(set(numbers.shape)) > 1):
+        shape = numbers.shape if held is value else value.shape
+        if len(shape) not in ndim or (square and len(set(shape)) > 1) or 0 in shape:
             return False
-        return numbers.size > 0 and bool(np.isfinite(numbers).all())
+        return bool(np.isfinite(numbers).all())
 
     return Rule(wanted, fits)
 

@@ -7,8 +7,20 @@ import pytest
 from scipy import sparse
 
 from greenfold import Gain, Reservoir
+from greenfold.estimators.parameters import array
 
 from .conftest import make
+
+
+def test_sparse_weights_are_checked_without_their_zeros(beats):
+    """A million neurons: the zeros would take 8 TB. A NaN is still found."""
+    X, y = beats[:2]
+    weights = sparse.eye_array(10**6, format="csr") * 0.5
+    weights.data[7] = np.nan
+    with pytest.raises(ValueError, match="square matrix of finite weights"):
+        make(reservoir=weights).fit(X, y)
+    assert array("square", 2, square=True).fits(sparse.eye_array(10**6))
+    assert not array("square", 2, square=True).fits(sparse.eye_array(10**6, 10**5))
 
 
 @pytest.mark.parametrize(
