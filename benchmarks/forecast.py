@@ -244,7 +244,7 @@ def searched(task: Task, n_neurons: int, noise: float) -> dict[str, float]:
 def best_of_draws(task: Task, n_neurons: int, seed: int, setting: dict) -> Any:
     """The draw with the smallest training loss; solving evaluates the same number."""
     from greenfold import Dynamics, SequenceTask
-    from greenfold.optimizers.sequences import SequenceProblem
+    from greenfold.optimizers.sequence_loss import SequenceProblem
 
     train, _, _ = task.series(seed, 0.0)
     drawn = forecaster(n_neurons, seed, input_weights="random", **setting).fit(train)

@@ -33,7 +33,7 @@ def problem_of(n_neurons: int, n_samples: int, reference: Any = None) -> Any:
     """A forecasting problem and the projection to evaluate it at."""
     from greenfold import Dynamics, EchoStateNetwork, SequenceTask
     from greenfold.datasets import mackey_glass
-    from greenfold.optimizers.sequences import SequenceProblem
+    from greenfold.optimizers.sequence_loss import SequenceProblem
 
     z = mackey_glass(n_samples + 1, rng=0)
     z = (z - z.mean()) / z.std()

@@ -33,7 +33,7 @@ from greenfold import (
     save,
     unfold,
 )
-from greenfold._base import codec
+from greenfold._base import model_files
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.saving import _MODULES, ModelFileError
 
@@ -135,7 +135,7 @@ def test_a_network_is_read_without_the_estimators(tmp_path, network):
 def test_every_kind_can_be_loaded():
     for module in set(_MODULES.values()):
         importlib.import_module(f"greenfold.{module}")
-    assert set(codec._KINDS) == set(_MODULES)
+    assert set(model_files._KINDS) == set(_MODULES)
 
 
 @pytest.mark.contract
@@ -145,8 +145,8 @@ def test_a_kind_is_described_in_its_module(module):
     kinds = {kind for kind, home in _MODULES.items() if home == module}
     code = (
         f"import greenfold.{module}\n"
-        "from greenfold._base import codec\n"
-        f"assert {kinds} <= set(codec._KINDS)"
+        "from greenfold._base import model_files\n"
+        f"assert {kinds} <= set(model_files._KINDS)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -294,8 +294,8 @@ def beats():
 def test_no_value_of_a_wrong_kind_is_read(make, tmp_path):
     """A value in the place of every other, in files whose checksum fits."""
     path, again = tmp_path / "it", tmp_path / "again"
-    told, arrays = codec.pack(make())
-    codec.write(path, told, arrays)
+    told, arrays = model_files.pack(make())
+    model_files.write(path, told, arrays)
     load(path).save(again)
     assert again.read_bytes() == path.read_bytes()
     for *above, last in places(told):
@@ -303,15 +303,15 @@ def test_no_value_of_a_wrong_kind_is_read(make, tmp_path):
         for key in above:
             holder = holder[key]
         holder[last] = {"strange": None}
-        codec.write(path, changed, arrays)
+        model_files.write(path, changed, arrays)
         with pytest.raises(ModelFileError):
             load(path)
 
 
 def test_a_gain_that_would_take_days_is_refused(tmp_path):
-    told, arrays = codec.pack(Reservoir.random(3, gain=Gain.sigmoid(), rng=0))
+    told, arrays = model_files.pack(Reservoir.random(3, gain=Gain.sigmoid(), rng=0))
     told["gain"]["parameters"]["degree"] = 10**6
-    codec.write(tmp_path / "it", told, arrays)
+    model_files.write(tmp_path / "it", told, arrays)
     with pytest.raises(ModelFileError, match="a degree up to 2,000"):
         load(tmp_path / "it")
 
@@ -328,5 +328,7 @@ def test_a_description_that_would_lose_an_attribute_is_refused():
         forgotten: np.ndarray | None = None
 
     with pytest.raises(TypeError, match="'forgotten' that .* does not save"):
-        codec.Object(Kept, numbers=codec.Numbers(None))
-    codec.Object(Kept, numbers=codec.Numbers(None), forgotten=codec.Numbers(None))
+        model_files.Object(Kept, numbers=model_files.Numbers(None))
+    model_files.Object(
+        Kept, numbers=model_files.Numbers(None), forgotten=model_files.Numbers(None)
+    )

@@ -28,7 +28,7 @@ from .networks.gains import Gain
 from .optimizers.method import Method
 from .optimizers.result import Projections, RegressionProjections
 from .optimizers.run import optimize
-from .optimizers.sequences import SequenceProblem
+from .optimizers.sequence_loss import SequenceProblem
 from .stimuli.base import ClassWeight
 from .stimuli.samples import SampleStimuli
 from .stimuli.sequences import SequenceTask, check_sequences

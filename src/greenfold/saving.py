@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ._base import checks as check
-from ._base.codec import Arrays, ModelFileError, Saved, reading, unpack
+from ._base.model_files import Arrays, ModelFileError, Saved, reading, unpack
 
 __all__ = ["ModelFileError", "load", "save"]
 

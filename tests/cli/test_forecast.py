@@ -43,7 +43,8 @@ def test_everything_it_writes(sensor, tmp_path):
     )  # fmt: skip
     for row in ("forecaster: ", "drawn weights", "ridge on delays", "last value"):
         assert row in done.stdout
-    assert "deviations (standard deviations of the first 300 samples" in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "deviations (standard deviations of the first 300 samples" in told
     assert "The 90 % band contains" in done.stdout
     assert "What follows the 400 samples, with a 90 % band:\n  20: x" in done.stdout
     lines = paths["csv"].read_text().splitlines()

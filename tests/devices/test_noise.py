@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -170,7 +172,7 @@ def test_noise_goes_with_masks_supports_and_measured_devices(setting, P, free):
 
 def test_accuracy_under_state_and_input_noise(rng):
     X, y = synthetic_heartbeats(300, n_steps=20, rng=0)
-    fitted = ReservoirClassifier(n_neurons=20, eta=10.0, random_state=0).fit(X, y)
+    fitted: Any = ReservoirClassifier(n_neurons=20, eta=10.0, random_state=0).fit(X, y)
     P = state_covariance(fitted.reservoir_, 0.05, 10.0)
     root = np.linalg.cholesky(P + 1e-15 * np.eye(20))
     head = fitted.heads_[0]

@@ -180,7 +180,8 @@ def fitted(made: Any) -> np.ndarray:
         found += [fit.decision_function(X), fit.predict_proba(X)]
     if isinstance(fit, ReservoirClassifier):
         found += [fit.soft_margin_, fit.soft_margin_bound_, fit.u_]
-        found.append(fit.reservoir_.tau)
+        network: Any = fit.reservoir_
+        found.append(network.tau)
     return np.concatenate([np.ravel(one) for one in found])
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from greenfold import EchoStateNetwork, Gain, Reservoir, load
 from greenfold._base import checks
-from greenfold._base.codec import ModelFileError, pack, unpack
+from greenfold._base.model_files import ModelFileError, pack, unpack
 from greenfold.networks import spectra
 from greenfold.networks.reservoir import UnstableError
 from greenfold.networks.weights import dale_plan, random_plan

@@ -6,7 +6,7 @@ import pytest
 from greenfold import Dynamics, EchoStateNetwork, RegressionTask, SequenceTask, optimize
 from greenfold.datasets import narma
 from greenfold.networks.gains import Gain
-from greenfold.optimizers.sequences import SequenceProblem
+from greenfold.optimizers.sequence_loss import SequenceProblem
 
 NETWORK = EchoStateNetwork.random(10, leak=0.6, connectivity=0.5, rng=0)
 RIDGE = 1e-4

@@ -61,6 +61,17 @@ def test_a_readout_carried_back_is_the_adjoint_of_a_pulse(readout, dt, rng):
 
 @EVERY
 @PANELS
+@pytest.mark.parametrize("n_vectors", [(), (3,)])
+def test_pull_is_the_adjoint_of_drive(readout, dt, n_vectors, rng):
+    summed = plan(readout, dt=dt).response_sum(rng.standard_normal((2, 6)))
+    u, v = rng.standard_normal((6, 2, 4)), rng.standard_normal((6, *n_vectors))
+    # Both sides are the same sums in another order.
+    expected = np.tensordot(u, summed.pull(v), axes=([0, 1], [0, 1]))
+    assert summed.drive(u).T @ v == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@EVERY
+@PANELS
 def test_pulse_adjoints_by_dot_products(readout, dt, rng):
     linear = plan(readout, dt=dt)
     u = rng.standard_normal((6, 2))

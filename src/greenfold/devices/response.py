@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from scipy.stats import t as student_t
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from .._base.arrays import to_host
 from .._base.messages import Argument, Part
 from .._base.printing import Shown
@@ -158,7 +158,7 @@ class FitReport(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
+class MeasuredResponse(KnownByMaps, Shown, model_files.Saved, kind="response"):
     """A linear system given by its pulse responses G.
 
     Use it in place of an `Unfolding` in `optimize`, `choose_eta`, `margin_over_angle` and
@@ -394,24 +394,27 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
 
 _SHAPE = ("steps", "outputs", "inputs")
-_REPORT = codec.Object(
+_REPORT = model_files.Object(
     FitReport,
-    linearity_per_output=codec.Numbers("outputs"),
-    drive_size=codec.Numbers("inputs"),
-    whole=codec.Numbers(*_SHAPE),
-    influence=codec.Numbers(None, *_SHAPE),
-    shares=codec.Object(VarianceShares),
-    surrogate=codec.Object(
+    linearity_per_output=model_files.Numbers("outputs"),
+    drive_size=model_files.Numbers("inputs"),
+    whole=model_files.Numbers(*_SHAPE),
+    influence=model_files.Numbers(None, *_SHAPE),
+    shares=model_files.Object(VarianceShares),
+    surrogate=model_files.Object(
         Surrogate,
-        size=codec.Numbers("outputs"),
-        **dict.fromkeys(("even", "odd"), codec.Numbers(None, "outputs", "outputs")),
-        noise=codec.Numbers("outputs", "outputs"),
-        gains=codec.Numbers(None, "steps", "outputs"),
-        offsets=codec.Numbers(None, "outputs"),
+        size=model_files.Numbers("outputs"),
+        **dict.fromkeys(("even", "odd"), model_files.Numbers(None, "outputs", "outputs")),
+        noise=model_files.Numbers("outputs", "outputs"),
+        gains=model_files.Numbers(None, "steps", "outputs"),
+        offsets=model_files.Numbers(None, "outputs"),
     ),
 )
-codec.describe(
-    "response", MeasuredResponse, G=codec.Numbers(*_SHAPE), fitted=codec.Maybe(_REPORT)
+model_files.describe(
+    "response",
+    MeasuredResponse,
+    G=model_files.Numbers(*_SHAPE),
+    fitted=model_files.Maybe(_REPORT),
 )
 
 

@@ -13,9 +13,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from .._base.arrays import exponent
-from .._base.codec import Arrays, Field, Saved, Stored, refuse_file
+from .._base.model_files import Arrays, Field, Saved, Stored, refuse_file
 from .._base.threads import LARGE
 from ..devices.response import MeasuredResponse
 from ..networks.gains import Gain
@@ -254,7 +254,7 @@ def rows_to_read(self: NetworkEstimator, X: np.ndarray) -> int:
 # Files
 
 
-class Unset(codec.Maybe):
+class Unset(model_files.Maybe):
     """An attribute that some fitted estimators lack."""
 
 
@@ -263,12 +263,12 @@ class FittedNetwork(Field):
 
     def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
         """Return JSON with the kind."""
-        return codec.SAVED.pack(value, name, arrays)
+        return model_files.SAVED.pack(value, name, arrays)
 
     def unpack(self, told: Any, name: str, stored: Stored) -> Any:
         """Return the network or the response."""
         known = {"kind": Reservoir._kind, **told} if isinstance(told, dict) else told
-        made = codec.SAVED.unpack(known, name, stored)
+        made = model_files.SAVED.unpack(known, name, stored)
         if not isinstance(made, Reservoir | MeasuredResponse):
             refuse_file(f"its {name} is a {type(made).__name__}.")
         return made
@@ -299,12 +299,12 @@ def describe_fitted(
 
     if issubclass(cls, SeriesEstimator):
         attributes = {
-            "n_channels_in_": codec.counted("channels"),
-            "n_features_in_": codec.counted("steps"),
-            "feature_names_in_": Unset(codec.Several(codec.TEXT, "steps")),
+            "n_channels_in_": model_files.counted("channels"),
+            "n_features_in_": model_files.counted("steps"),
+            "feature_names_in_": Unset(model_files.Several(model_files.TEXT, "steps")),
             **attributes,
         }
-    codec.describe(cls._kind, make, take, parameters=_Parameters(cls), **attributes)
+    model_files.describe(cls._kind, make, take, parameters=_Parameters(cls), **attributes)
 
 
 class _Parameters(Field):
@@ -320,7 +320,7 @@ class _Parameters(Field):
         if key == "random_state" and not isinstance(value, int | np.integer):
             return None  # a generator is not saved
         if isinstance(value, Saved):
-            return codec.SAVED.pack(value, name, arrays)
+            return model_files.SAVED.pack(value, name, arrays)
         leaf = super().pack
         if isinstance(value, dict):
             items = [[leaf(part, name, arrays) for part in pair] for pair in value.items()]
@@ -343,9 +343,9 @@ class _Parameters(Field):
         if "pairs" in told:
             return dict(told["pairs"])
         if "array" in told:
-            return codec.Numbers(ndim=(1, 2)).unpack(told, name, stored)
+            return model_files.Numbers(ndim=(1, 2)).unpack(told, name, stored)
         # A response that was given may have more steps than the series.
-        return codec.SAVED.unpack(told, name, stored._replace(lengths={}))
+        return model_files.SAVED.unpack(told, name, stored._replace(lengths={}))
 
 
 class ClassLabels(Field):
@@ -368,5 +368,5 @@ class ClassLabels(Field):
         stored.length("scores", 1 if n == 2 else n)
         if labels.ndim != 1 or n < 2 or len(np.unique(labels)) < n:
             refuse_file("its classes are not distinct labels.")
-        objects = codec.FLAG.unpack(told.get("objects"), "objects", stored)
+        objects = model_files.FLAG.unpack(told.get("objects"), "objects", stored)
         return labels.astype(object) if objects else labels

@@ -23,10 +23,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from .._base.arrays import exponent, in_chunks, like, to_host
-from .._base.codec import ModelFileError, refuse_file
 from .._base.files import replacing
+from .._base.model_files import ModelFileError, refuse_file
 from .._base.printing import Shown
 from .._base.progress import AsPart, display, watched
 from .._base.threads import with_few_threads
@@ -145,19 +145,19 @@ class Head(Shown):
         return to_host(system.states(X, self.u))
 
 
-_SUB_STEPS = codec.Plain(
+_SUB_STEPS = model_files.Plain(
     "a number of sub-steps up to 10,000", lambda x: type(x) is int and 1 <= x <= 10_000
 )
-HEAD = codec.Object(
+HEAD = model_files.Object(
     Head,
-    centre=codec.Numbers("channels", "steps"),
-    scale=codec.NUMBER,
-    u=codec.Numbers("inputs", "channels"),
-    v=codec.Numbers("outputs"),
-    kernel=codec.Maybe(KERNEL),
-    soft_margin=codec.NUMBER,
-    validity=codec.Maybe(codec.Object(Validity)),
-    n_sub=codec.Maybe(_SUB_STEPS),
+    centre=model_files.Numbers("channels", "steps"),
+    scale=model_files.NUMBER,
+    u=model_files.Numbers("inputs", "channels"),
+    v=model_files.Numbers("outputs"),
+    kernel=model_files.Maybe(KERNEL),
+    soft_margin=model_files.NUMBER,
+    validity=model_files.Maybe(model_files.Object(Validity)),
+    n_sub=model_files.Maybe(_SUB_STEPS),
 )
 
 
@@ -1222,27 +1222,27 @@ describe_fitted(
     ReservoirClassifier,
     _finish,
     classes_=ClassLabels(),
-    _any_length=codec.FLAG,
+    _any_length=model_files.FLAG,
     reservoir_=FittedNetwork(),
-    eta_=codec.NUMBER,
-    eta_scores_=codec.Maybe(
-        codec.Object(
+    eta_=model_files.NUMBER,
+    eta_scores_=model_files.Maybe(
+        model_files.Object(
             EtaChoice,
-            etas=codec.Numbers("etas"),
-            accuracy=codec.Numbers("etas", None, finite=False),
-            score=codec.Numbers("etas", finite=False),
-            overlap=codec.Maybe(codec.Numbers("etas", "etas")),
+            etas=model_files.Numbers("etas"),
+            accuracy=model_files.Numbers("etas", None, finite=False),
+            score=model_files.Numbers("etas", finite=False),
+            overlap=model_files.Maybe(model_files.Numbers("etas", "etas")),
         )
     ),
-    heads_=codec.Several(HEAD, "scores"),
-    decision_=codec.Object(
+    heads_=model_files.Several(HEAD, "scores"),
+    decision_=model_files.Object(
         Decision,
-        coupling=codec.Numbers("scores", "scores"),
-        threshold=codec.Numbers("scores"),
-        slope=codec.NUMBER,
-        sureness=codec.Maybe(codec.POSITIVE),
+        coupling=model_files.Numbers("scores", "scores"),
+        threshold=model_files.Numbers("scores"),
+        slope=model_files.NUMBER,
+        sureness=model_files.Maybe(model_files.POSITIVE),
     ),
-    shared_bound_=codec.Maybe(codec.NUMBER),
+    shared_bound_=model_files.Maybe(model_files.NUMBER),
     _stream=Unset(STREAM),
-    _exponent=codec.INTEGER,
+    _exponent=model_files.INTEGER,
 )

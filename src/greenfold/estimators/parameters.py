@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._base import checks as check
-from .._base.codec import Saved
 from .._base.messages import ArgumentTypeError
+from .._base.model_files import Saved
 from ..devices.response import MeasuredResponse
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Network, Reservoir

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from .._base.arrays import exponent
-from .._base.codec import refuse_file
+from .._base.model_files import refuse_file
 from .._base.progress import tell, watched
 from .._base.threads import with_few_threads
 from ..devices.response import MeasuredResponse
@@ -233,8 +233,8 @@ describe_fitted(
     _check_whole,
     reservoir_=FittedNetwork(),
     projections_=REGRESSION,
-    ridge_=codec.POSITIVE,
-    _flat=codec.FLAG,
-    kernel_=codec.Numbers("targets", ("channels", "steps")),
-    intercept_=codec.Numbers("targets"),
+    ridge_=model_files.POSITIVE,
+    _flat=model_files.FLAG,
+    kernel_=model_files.Numbers("targets", ("channels", "steps")),
+    intercept_=model_files.Numbers("targets"),
 )

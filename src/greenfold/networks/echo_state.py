@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from . import matrices, spectra
 from . import weights as plans
 from .gains import Gain
@@ -179,7 +179,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         return spectra.largest(self.linear_step[0], "absolute value")
 
 
-codec.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER_NEURON)
+model_files.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER_NEURON)
 
 
 #: A network in continuous or in discrete time.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from .._base.printing import Shown
 from . import matrices, spectra
 from . import weights as plans
@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Network(Shown, codec.Saved):
+class Network(Shown, model_files.Saved):
     """A base class of `Reservoir` and `EchoStateNetwork`, which add equations of motion."""
 
     weights: matrices.Weights
@@ -227,21 +227,21 @@ def _taken_gain(gain: Gain) -> dict[str, Any]:
 
 #: The time to expand a gain grows with the square of its degree. Degree 2,000 takes
 #: seconds.
-_PARAMETERS = codec.Plain(
+_PARAMETERS = model_files.Plain(
     "values by name, with a degree up to 2,000",
     lambda x: isinstance(x, dict) and cast(dict[str, int], x).get("degree", 0) <= 2000,
 )
 #: Fields of every network in a file.
 NETWORK = {
-    "weights": codec.Square("neurons"),
-    "gain": codec.Object(
-        Gain.of_kind, _taken_gain, kind=codec.one_of(KINDS), parameters=_PARAMETERS
+    "weights": model_files.Square("neurons"),
+    "gain": model_files.Object(
+        Gain.of_kind, _taken_gain, kind=model_files.one_of(KINDS), parameters=_PARAMETERS
     ),
-    "allow_unstable": codec.FLAG,
-    "bias": codec.Maybe(codec.Numbers("neurons")),
+    "allow_unstable": model_files.FLAG,
+    "bias": model_files.Maybe(model_files.Numbers("neurons")),
 }
 #: Field for the speed of the neurons: one number, or one per neuron.
-PER_NEURON = codec.Numbers("neurons", or_one=True)
+PER_NEURON = model_files.Numbers("neurons", or_one=True)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -592,4 +592,4 @@ class Reservoir(Network, kind="reservoir"):
         return found.reshape(states.shape[:-1])
 
 
-RESERVOIR = codec.describe("reservoir", Reservoir, **NETWORK, tau=PER_NEURON)
+RESERVOIR = model_files.describe("reservoir", Reservoir, **NETWORK, tau=PER_NEURON)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from .._base import codec
+from .._base import model_files
 from .._base.printing import Shown
 from ..validity import Validity
 from .linear import Outcome
@@ -43,14 +43,14 @@ _OF_READOUTS = {
 Drawn: TypeAlias = "np.ndarray | Callable[[], np.ndarray] | None"
 
 
-class _Drawn(codec.Maybe):
+class _Drawn(model_files.Maybe):
     """Values that are computed before they are saved."""
 
-    def pack(self, value: Drawn, name: str, arrays: codec.Arrays) -> Any:
+    def pack(self, value: Drawn, name: str, arrays: model_files.Arrays) -> Any:
         return super().pack(value() if callable(value) else value, name, arrays)
 
 
-class Result(Outcome, Shown, codec.Saved):
+class Result(Outcome, Shown, model_files.Saved):
     """A result with the value reached and, if known, a proven bound on it."""
 
     upper_bound: float | None
@@ -220,17 +220,17 @@ class Projections(Result, kind="projections"):
         return "\n".join(lines)
 
 
-codec.describe(
+model_files.describe(
     "projections",
     Projections,
-    u=codec.Numbers(ndim=(1, 2)),
-    v=codec.Numbers(None),
-    status=codec.one_of(MESSAGES),
-    history=codec.Numbers(None, 2),
-    starts=codec.Numbers(None),
-    validity=codec.Maybe(codec.Object(Validity)),
-    noise_cost=codec.Maybe(codec.BY_NAME),
-    drawn=_Drawn(codec.Numbers(None)),
+    u=model_files.Numbers(ndim=(1, 2)),
+    v=model_files.Numbers(None),
+    status=model_files.one_of(MESSAGES),
+    history=model_files.Numbers(None, 2),
+    starts=model_files.Numbers(None),
+    validity=model_files.Maybe(model_files.Object(Validity)),
+    noise_cost=model_files.Maybe(model_files.BY_NAME),
+    drawn=_Drawn(model_files.Numbers(None)),
 )
 
 
@@ -312,20 +312,20 @@ class RegressionProjections(Result, kind="regression"):
         return "\n".join([*lines, self.message])
 
 
-REGRESSION = codec.describe(
+REGRESSION = model_files.describe(
     "regression",
     RegressionProjections,
-    u=codec.Numbers(ndim=(1, 2)),
-    V=codec.Numbers("outputs", "targets"),
-    gain=codec.NUMBER,
-    upper_bound=codec.Maybe(codec.NUMBER),
-    loss=codec.NUMBER,
+    u=model_files.Numbers(ndim=(1, 2)),
+    V=model_files.Numbers("outputs", "targets"),
+    gain=model_files.NUMBER,
+    upper_bound=model_files.Maybe(model_files.NUMBER),
+    loss=model_files.NUMBER,
     # The R² of a constant target is NaN.
-    r2=codec.Numbers("targets", finite=False),
-    status=codec.one_of(MESSAGES),
-    starts=codec.Numbers(None),
-    wall_time=codec.NUMBER,
-    drawn=_Drawn(codec.Numbers(None)),
+    r2=model_files.Numbers("targets", finite=False),
+    status=model_files.one_of(MESSAGES),
+    starts=model_files.Numbers(None),
+    wall_time=model_files.NUMBER,
+    drawn=_Drawn(model_files.Numbers(None)),
 )
 
 

@@ -33,7 +33,7 @@ from .method import (
 )
 from .regression import random_losses, regress_given, regress_within
 from .result import Projections, RegressionProjections
-from .sequences import solve_sequences
+from .sequence_loss import solve_sequences
 
 #: η if none is given, and largest η times a variance, so that its square does not overflow.
 _ETA, _LARGEST = 10.0, 1e100

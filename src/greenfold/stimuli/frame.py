@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base import codec
+from .._base import model_files
 from .._base.arrays import content_hashes
 from .._base.arrays import exponent as exponents
-from .._base.codec import refuse_file
+from .._base.model_files import refuse_file
 from .._base.printing import Shown
 from ..math.decisions import Clouds
 from ..math.moments import (
@@ -437,26 +437,26 @@ def _made_stream(
 
 
 _VALUES = ("channels", "steps")
-_MOMENTS = codec.Object(
+_MOMENTS = model_files.Object(
     _made_moments,
     _taken_moments,
-    count=codec.NUMBER,
-    mean=codec.Numbers(_VALUES),
-    factor=codec.Maybe(codec.Numbers(_VALUES, None)),
-    scatter=codec.Maybe(codec.Numbers(None)),
+    count=model_files.NUMBER,
+    mean=model_files.Numbers(_VALUES),
+    factor=model_files.Maybe(model_files.Numbers(_VALUES, None)),
+    scatter=model_files.Maybe(model_files.Numbers(None)),
 )
-_SAMPLE = codec.Object(
+_SAMPLE = model_files.Object(
     StreamSample,
-    values=codec.Numbers("kept", "channels", "steps"),
-    codes=codec.Numbers("kept"),
-    weights=codec.Numbers("kept", positive=True),
-    keys=codec.Numbers("kept"),
-    seen=codec.Numbers("classes"),
+    values=model_files.Numbers("kept", "channels", "steps"),
+    codes=model_files.Numbers("kept"),
+    weights=model_files.Numbers("kept", positive=True),
+    keys=model_files.Numbers("kept"),
+    seen=model_files.Numbers("classes"),
 )
-STREAM = codec.Object(
+STREAM = model_files.Object(
     _made_stream,
     _taken_stream,
     sample=_SAMPLE,
-    moments=codec.Maybe(codec.Several(_MOMENTS, "classes")),
-    chosen_at=codec.INTEGER,
+    moments=model_files.Maybe(model_files.Several(_MOMENTS, "classes")),
+    chosen_at=model_files.INTEGER,
 )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import checks as check
-from .._base import codec
+from .._base import model_files
 from .._base.arrays import (
     Array,
     batches,
@@ -44,7 +44,7 @@ _PRODUCT_BYTES, _SCRATCH_BYTES = 2**28, 2**24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kernel(Shown, codec.Saved, kind="kernel"):
+class Kernel(Shown, model_files.Saved, kind="kernel"):
     """The predictor z = a · x + xᵀ C x that a network with projections u and v computes."""
 
     #: a (n_channels, n_steps), in order of time; zero after the readout.
@@ -103,11 +103,11 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
 
 
 _AXES = ("channels", "steps")
-KERNEL = codec.describe(
+KERNEL = model_files.describe(
     "kernel",
     Kernel,
-    linear=codec.Numbers(*_AXES),
-    quadratic=codec.Maybe(codec.Numbers(*_AXES, *_AXES)),
+    linear=model_files.Numbers(*_AXES),
+    quadratic=model_files.Maybe(model_files.Numbers(*_AXES, *_AXES)),
 )
 
 

@@ -373,7 +373,7 @@ class GreensSum:
         bars, n = linear.carry_back(v), plan.n_whole
         ends = bars[plan.n_sub - 1 : n * plan.n_sub : plan.n_sub]
         # (channel, neuron, …)
-        pushed = (self._d[:, :n] @ ends.reshape(n, -1)).reshape(-1, *v.shape)
+        pushed = (self._d[:, :n] @ ends.reshape(n, v.size)).reshape(-1, *v.shape)
         F = linear.step[1]
         total = F @ pushed.T if v.ndim == 1 else (F @ pushed).swapaxes(0, 1)
         if plan.tail is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from greenfold import Dynamics, Gain, Reservoir, load, simulate
-from greenfold._base.codec import ModelFileError
+from greenfold._base.model_files import ModelFileError
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier, to_numpy
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,9 +99,9 @@ SAVED = {
 @pytest.mark.parametrize("name", SAVED)
 def test_a_loaded_classifier_is_the_saved_one(tmp_path, name):
     X, _ = beats()
-    before = fitted(**SAVED[name])
+    before: Any = fitted(**SAVED[name])
     before.save(tmp_path / "model")
-    after = load(tmp_path / "model")
+    after: Any = load(tmp_path / "model")
     for method in ("predict", "decision_function", "predict_proba", "transform"):
         np.testing.assert_array_equal(getattr(after, method)(X), getattr(before, method)(X))
     for attribute in ("u_", "v_", "soft_margin_", "soft_margin_bound_", "eta_", "n_iter_"):

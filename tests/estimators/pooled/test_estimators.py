@@ -18,7 +18,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from greenfold._base.codec import pack, unpack
+from greenfold._base.model_files import pack, unpack
 from greenfold.datasets import load_dataset
 from greenfold.estimators.pooled import (
     PooledReservoirClassifier,

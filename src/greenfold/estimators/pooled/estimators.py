@@ -26,9 +26,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._base import codec
+from ..._base import model_files
 from ..._base.arrays import Array, batches, exponent, like, to_host
-from ..._base.codec import refuse_file
+from ..._base.model_files import refuse_file
 from ..._base.progress import tell, watched
 from ..._base.threads import with_few_threads
 from ...math.decisions import fit_slope
@@ -734,13 +734,13 @@ _LAYOUT = 1
 _NEURONS = (2, "n_oscillators")
 _FEATURES = (N_ROWS, N_SIGNALS, "n_readouts")
 
-_SCALE = codec.Object(
+_SCALE = model_files.Object(
     ScaleReservoir,
-    decay_times=codec.Numbers("n_oscillators", positive=True, dtype=np.float64),
-    frequencies=codec.Numbers("n_oscillators", dtype=np.float64),
-    u=codec.Numbers(_NEURONS, "channels", dtype=np.float64),
-    readouts=codec.Numbers(_NEURONS, "n_readouts", dtype=np.float64),
-    stride=codec.COUNT,
+    decay_times=model_files.Numbers("n_oscillators", positive=True, dtype=np.float64),
+    frequencies=model_files.Numbers("n_oscillators", dtype=np.float64),
+    u=model_files.Numbers(_NEURONS, "channels", dtype=np.float64),
+    readouts=model_files.Numbers(_NEURONS, "n_readouts", dtype=np.float64),
+    stride=model_files.COUNT,
 )
 
 
@@ -753,26 +753,28 @@ def _made_map(layout: int, scales: list[ScaleReservoir], **parts: Any) -> Featur
     return FeatureMap(bank=bank, engine="array", **parts)
 
 
-_THRESHOLDS = codec.Numbers(3, (N_SIGNALS, "n_readouts"), dtype=np.float32)
-_MAP = codec.Object(
+_THRESHOLDS = model_files.Numbers(3, (N_SIGNALS, "n_readouts"), dtype=np.float32)
+_MAP = model_files.Object(
     _made_map,
     _taken_map,
-    layout=codec.one_of([_LAYOUT]),
-    scales=codec.Several(_SCALE, "n_scales"),
-    thresholds=codec.Several(_THRESHOLDS, "n_scales"),
-    mean=codec.Maybe(codec.Numbers("channels", dtype=np.float64)),
-    deviation=codec.Maybe(codec.Numbers("channels", positive=True, dtype=np.float64)),
+    layout=model_files.one_of([_LAYOUT]),
+    scales=model_files.Several(_SCALE, "n_scales"),
+    thresholds=model_files.Several(_THRESHOLDS, "n_scales"),
+    mean=model_files.Maybe(model_files.Numbers("channels", dtype=np.float64)),
+    deviation=model_files.Maybe(
+        model_files.Numbers("channels", positive=True, dtype=np.float64)
+    ),
 )
 
 
-def _head(n_targets: codec.Length) -> codec.Object:
-    width = codec.Numbers(_FEATURES, dtype=np.float32)
-    height = codec.Numbers(_FEATURES, n_targets, dtype=np.float32)
-    return codec.Object(
+def _head(n_targets: model_files.Length) -> model_files.Object:
+    width = model_files.Numbers(_FEATURES, dtype=np.float32)
+    height = model_files.Numbers(_FEATURES, n_targets, dtype=np.float32)
+    return model_files.Object(
         LinearHead,
-        intercept=codec.Numbers(n_targets, dtype=np.float64),
-        means=codec.Several(width, "n_scales"),
-        coefficients=codec.Several(height, "n_scales"),
+        intercept=model_files.Numbers(n_targets, dtype=np.float64),
+        means=model_files.Several(width, "n_scales"),
+        coefficients=model_files.Several(height, "n_scales"),
     )
 
 
@@ -795,7 +797,7 @@ def _finish(made: Any) -> None:
         made.held_out_cases_ = made.held_out_predictions_ = None
 
 
-_MAPPED: dict[str, codec.Field] = {"_any_length": codec.FLAG, "map_": _MAP}
+_MAPPED: dict[str, model_files.Field] = {"_any_length": model_files.FLAG, "map_": _MAP}
 
 describe_fitted(ReservoirFeatures, _finish, **_MAPPED)
 describe_fitted(
@@ -804,15 +806,15 @@ describe_fitted(
     **_MAPPED,
     classes_=ClassLabels(),
     head_=_head("scores"),
-    penalty_=codec.POSITIVE,
-    slope_=codec.POSITIVE,
+    penalty_=model_files.POSITIVE,
+    slope_=model_files.POSITIVE,
 )
 describe_fitted(
     PooledReservoirRegressor,
     _finish,
     **_MAPPED,
     head_=_head("targets"),
-    penalty_=codec.POSITIVE,
-    _flat=codec.FLAG,
-    _exponents=codec.Numbers("targets", dtype=np.int64),
+    penalty_=model_files.POSITIVE,
+    _flat=model_files.FLAG,
+    _exponents=model_files.Numbers("targets", dtype=np.int64),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._base import codec
+from ..._base import model_files
 from ...dynamics.dynamics import DrivenNetwork
 from ...systems import Divergence
 
@@ -104,8 +104,8 @@ def lyapunov_exponents(
     return np.sort(sums / n_steps)[::-1]
 
 
-ATTRACTOR = codec.Object(
+ATTRACTOR = model_files.Object(
     Attractor,
-    quantiles=codec.Numbers(len(_LEVELS), None),
-    tolerances=codec.Numbers(None, positive=True),
+    quantiles=model_files.Numbers(len(_LEVELS), None),
+    tolerances=model_files.Numbers(None, positive=True),
 )

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..._base import checks as check
-from ..._base import codec
+from ..._base import model_files
 from .choice import Block, DrivenPairs
 
 #: Number of blocks held out in turn, and of loops started on each, at most.
@@ -187,15 +187,15 @@ def half_widths(
     return widths, n_steps
 
 
-_WHOLE = codec.Numbers(None, dtype=np.int64)
-HELD_OUT = codec.Object(
+_WHOLE = model_files.Numbers(None, dtype=np.int64)
+HELD_OUT = model_files.Object(
     HeldOutLoops,
-    states=codec.Numbers(None, None),
+    states=model_files.Numbers(None, None),
     begins=_WHOLE,
     ends=_WHOLE,
     folds=_WHOLE,
-    inputs=codec.Numbers(None, None),
-    truth=codec.Numbers(None, None),
-    readouts=codec.Numbers(None, None, None),
-    intercepts=codec.Numbers(None, None),
+    inputs=model_files.Numbers(None, None),
+    truth=model_files.Numbers(None, None),
+    readouts=model_files.Numbers(None, None, None),
+    intercepts=model_files.Numbers(None, None),
 )

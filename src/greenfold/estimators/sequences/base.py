@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from ..._base import checks as check
-from ..._base import codec
-from ..._base.codec import refuse_file
+from ..._base import model_files
+from ..._base.model_files import refuse_file
 from ...dynamics.dynamics import DrivenNetwork, Dynamics
 from ...math.ridge import RidgeSums
 from ...networks import spectra
@@ -27,7 +27,7 @@ from ...networks.echo_state import AnyNetwork, EchoStateNetwork
 from ...networks.matrices import dense
 from ...networks.reservoir import Reservoir
 from ...optimizers.run import optimize
-from ...optimizers.sequences import Iterate, UnseenProblem
+from ...optimizers.sequence_loss import Iterate, UnseenProblem
 from ...stimuli.sequences import SequenceTask, check_sequences
 from ..base import Unset
 from ..onnx import new_graph
@@ -836,39 +836,41 @@ def check_whole(made: SequenceEstimator) -> None:
         refuse_file(f"it has {n_targets} targets, but declares one.")
 
 
-_SCALE = codec.Object(
-    Scale, mean=codec.Numbers(None), deviation=codec.Numbers(None, positive=True)
+_SCALE = model_files.Object(
+    Scale,
+    mean=model_files.Numbers(None),
+    deviation=model_files.Numbers(None, positive=True),
 )
 #: The saved attributes of both estimators.
-FIELDS: dict[str, codec.Field] = {
-    "driven_": codec.Object(
+FIELDS: dict[str, model_files.Field] = {
+    "driven_": model_files.Object(
         DrivenNetwork,
-        network=codec.SAVED,
-        weights=codec.Numbers(None, None),
-        bias=codec.Numbers(None),
-        dt=codec.POSITIVE,
-        n_sub=codec.COUNT,
-        n_seen=codec.INTEGER,
+        network=model_files.SAVED,
+        weights=model_files.Numbers(None, None),
+        bias=model_files.Numbers(None),
+        dt=model_files.POSITIVE,
+        n_sub=model_files.COUNT,
+        n_seen=model_files.INTEGER,
     ),
-    "readout_": codec.Numbers(None, None),
-    "intercept_": codec.Numbers(None),
-    "ridge_": codec.POSITIVE,
-    "washout_": codec.INTEGER,
-    "state_": codec.Numbers(None),
-    "residual_": codec.Numbers(None),
+    "readout_": model_files.Numbers(None, None),
+    "intercept_": model_files.Numbers(None),
+    "ridge_": model_files.POSITIVE,
+    "washout_": model_files.INTEGER,
+    "state_": model_files.Numbers(None),
+    "residual_": model_files.Numbers(None),
     "chosen_": CHOICE,
-    "projections_": Unset(codec.SAVED),
-    "_flat": codec.FLAG,
-    "_names": codec.Maybe(codec.Several(codec.TEXT)),
-    "_first": codec.INTEGER,
+    "projections_": Unset(model_files.SAVED),
+    "_flat": model_files.FLAG,
+    "_names": model_files.Maybe(model_files.Several(model_files.TEXT)),
+    "_first": model_files.INTEGER,
     "_x_scale": _SCALE,
     "_y_scale": _SCALE,
-    "_sums": codec.Object(
+    "_sums": model_files.Object(
         RidgeSums,
-        n_features=codec.COUNT,
-        n=codec.POSITIVE,
-        n_fitted=codec.POSITIVE,
-        sums=codec.Numbers(None),
-        products=codec.Numbers(None, None),
+        n_features=model_files.COUNT,
+        n=model_files.POSITIVE,
+        n_fitted=model_files.POSITIVE,
+        sums=model_files.Numbers(None),
+        products=model_files.Numbers(None, None),
     ),
 }

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..._base import codec
+from ..._base import model_files
 from ...dynamics.dynamics import DrivenNetwork
 from ...math.ridge import RidgeSums
 
@@ -373,4 +373,4 @@ class Choice:
     __repr__ = __str__
 
 
-CHOICE = codec.Object(Choice, others=codec.BY_NAME)
+CHOICE = model_files.Object(Choice, others=model_files.BY_NAME)

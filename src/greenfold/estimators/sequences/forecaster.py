@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import checks as check
-from ..._base import codec
-from ..._base.codec import refuse_file
+from ..._base import model_files
+from ..._base.model_files import refuse_file
 from ..._base.progress import watched
 from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences
@@ -655,9 +655,9 @@ describe_fitted(
     ReservoirForecaster,
     _check_whole,
     **FIELDS,
-    n_channels_in_=codec.COUNT,
-    _largest=codec.POSITIVE,
-    _last=codec.Numbers(None),
+    n_channels_in_=model_files.COUNT,
+    _largest=model_files.POSITIVE,
+    _last=model_files.Numbers(None),
     _held_out=HELD_OUT,
     _attractor=ATTRACTOR,
 )

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import checks as check
-from ..._base import codec
+from ..._base import model_files
 from ..._base.progress import watched
 from ..._base.threads import with_few_threads
 from ...stimuli.sequences import check_sequences, check_targets
@@ -310,4 +310,4 @@ def _in_parts(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.stack(means, axis=1)[:, :, None]
 
 
-describe_fitted(SequenceRegressor, check_whole, **FIELDS, n_features_in_=codec.COUNT)
+describe_fitted(SequenceRegressor, check_whole, **FIELDS, n_features_in_=model_files.COUNT)

@@ -14,7 +14,7 @@ from greenfold import (
     optimize,
 )
 from greenfold.datasets import lorenz, narma
-from greenfold.optimizers.sequences import Iterate, SequenceProblem, UnseenProblem
+from greenfold.optimizers.sequence_loss import Iterate, SequenceProblem, UnseenProblem
 
 NETWORKS = {
     "echo state": EchoStateNetwork.random(12, leak=0.6, rng=0, connectivity=0.5),
