@@ -62,6 +62,7 @@ _BENCHMARKS = {
         "peers",
         "connectome",
         "connectome-cuda",
+        "connectome-attacked",
         "dynamics",
         "dynamics-cuda",
         "data",
