@@ -464,7 +464,8 @@ def compare(
     record |= {"cells": cells} if cells else {}
     notes += told_cells(cells)
     if any(row.proven for row in rows):
-        notes.insert(0, "✓ proven: no other u and v of this network are better at this η.")
+        most = f"by more than {comparison.PROVEN:.1%} at this η"
+        notes.insert(0, f"✓ proven: no other u and v of this network are better {most}.")
     if other:
         shown = f"accuracy {other['accuracy']:.1%}, fit {other['seconds']:.1f} s"
         notes.append(f"Pooled classifier: {shown}.")

@@ -323,11 +323,14 @@ def _read_dates(written: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
     for dates in _parsed_dates(written):
         if np.isnat(dates).any():
             continue
-        falls = len(dates) > 1 and bool((np.diff(dates) < np.timedelta64(0)).all())
+        gaps = np.diff(dates).astype(float)
+        falls = len(dates) > 1 and bool((gaps < 0).all())
         refuse_data(falls, "has dates that fall: sort the samples, the oldest first.")
         if _dates_after(dates, np.zeros(1)) is not None:
             return dates, ""
-        why = "whose dates are not at regular distances"
+        at = int(np.argmax(np.abs(gaps - np.median(gaps)))) if len(gaps) else 0
+        between = f" ({written[at + 1]} follows {written[at]})" if len(gaps) else ""
+        why = f"whose dates are not at regular distances{between}"
     return None, why
 
 
