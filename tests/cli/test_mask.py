@@ -303,6 +303,9 @@ def test_the_range_of_the_drive_gives_an_offset_for_each_input(tmp_path, loop, s
     assert drive.min() == pytest.approx(0, abs=1e-12)
     assert drive.max() == pytest.approx(2)
     assert "drive in the range" in invoke(*given).stdout
+    result = invoke(*given[:4], "0,9", *given[5:], code=2)
+    one_sentence(result.stderr)
+    assert "--range reaches beyond the recorded drive" in result.stderr
     result = invoke(*given[:4], "2,0", *given[5:], code=2)
     one_sentence(result.stderr)
     assert "--range must be two rising numbers" in result.stderr

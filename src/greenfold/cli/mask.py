@@ -165,6 +165,7 @@ def mask(
         step("reading the recording")
         parts = recorded.read(recording)
         first = parts[0]
+        _within(hardware.range, [one.drive for one in parts])
         step("reading the data")
         X, labels, name = _labelled(data, reading, seed)
         two = len(np.unique(labels)) == 2
@@ -221,6 +222,18 @@ def mask(
 
     written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
     return Answer(record | files, lambda: show.facts(rows | written, notes))
+
+
+def _within(wanted: Any, drives: "Sequence[np.ndarray]") -> None:
+    """Refuse a range of the drive that the recording says nothing about."""
+    if wanted is not None:
+        low = min(float(one.min()) for one in drives)
+        high = max(float(one.max()) for one in drives)
+        slack = 0.05 * (high - low)
+        outside = wanted[0] < low - slack or wanted[1] > high + slack
+        seen = f"the recorded drive, which lies between {low:.3g} and {high:.3g}"
+        cure = "record a drive in this range, or name a range within the recorded one"
+        options.refuse_if(outside, f"--range reaches beyond {seen}; {cure}")
 
 
 def _labelled(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:

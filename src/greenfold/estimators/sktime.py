@@ -43,7 +43,7 @@ class _Tested(Adapter):
     """An adapter with small settings for sktime's tests, which need two."""
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> Any:
         return [{**cls._get_test_params(), "random_state": seed} for seed in (0, 1)]
 
 
