@@ -65,6 +65,7 @@ def test_cells_of_a_connectome_are_named(beats):
     edges = "pre,post,count\nAVAL,RIB,5\nRIB,PVC,3\nPVC,AVAL,2\nRIB,AVAL,1\n"
     Path("edges.csv").write_text(edges)
     given = "evaluate", beats, "--weights", "edges.csv", "--order", 0
+    assert "Read 3 cells from edges.csv, 0 of them inhibitory." in invoke(*given).stdout
     found = json.loads(invoke(*given, "--json").stdout)["cells"][""]
     for part in ("driven", "read"):
         names, weights = zip(*found[part], strict=True)

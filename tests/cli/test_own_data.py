@@ -293,6 +293,10 @@ def test_own_weights(beats, weights):
     options = ("--weights", "W.npy", "--order", 0, "--eta", 10, "--json")
     rows = json.loads(invoke("evaluate", "beats.npz", *options).stdout)["rows"]
     assert len(rows) == 2
+    ring = sparse.eye_array(1200, k=1) * 0.5 + sparse.eye_array(1200, k=-1199) * 0.5
+    sparse.save_npz("ring.npz", ring)
+    invoke("fit", "beats.npz", "--weights", "ring.npz", *options[4:6], "--model", "m.gfm")
+    assert sparse.issparse(load("m.gfm").reservoir_.weights)
 
 
 def test_weights_that_are_wrong(beats, weights):

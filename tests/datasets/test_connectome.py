@@ -125,6 +125,10 @@ def test_signs_of_cells(tmp_path):
     # Dale's law: the sign of most of the synapses of a cell.
     assert found.weights.toarray().tolist() == [[0, -2, -4], [3, 0, 0], [1, 0, 0]]
     assert found.n_overruled == 1
+    for name in ("neurotransmitter", "Transmitter"):
+        known = "pre,post,weight," + name + "\nA,B,3,ACH\nB,A,2,gaba\n"
+        found = read_connectome(write(tmp_path / f"{name}.csv", known))
+        assert found.inhibitory.tolist() == [False, True]
     with pytest.raises(DataError, match="no sign for the value '' in its column `nt_type`"):
         read_connectome(path)
     plain = read_connectome(path, sign=None)

@@ -24,6 +24,7 @@ from ..datasets.downloads import load_dataset
 from ..datasets.files import read_bytes, suffix_of
 from ..datasets.parsed import Labels, Missing, canonical_labels, lines_of, naming, reason
 from ..datasets.tables import TableHints
+from ..networks.matrices import by_products
 from ..networks.reservoir import Reservoir
 from .options import (
     EDGE_COLUMNS,
@@ -315,10 +316,13 @@ def read_edges(
         invocation.refuse(why, "inhibitory")
     listed = inhibitory and len(inhibitory) == 1 and Path(inhibitory[0]).is_file()
     signs: Any = Path(inhibitory[0]) if inhibitory and listed else inhibitory
-    return read_connectome(path, **given, inhibitory=signs, cells=cells)
+    found = read_connectome(path, **given, inhibitory=signs, cells=cells)
+    signed = f"{int(found.inhibitory.sum())} of them inhibitory"
+    invocation.notes.append(f"Read {len(found.names)} cells from {path}, {signed}.")
+    return found
 
 
-def read_network_weights(path: Path) -> np.ndarray:
+def read_network_weights(path: Path) -> "np.ndarray | sparse.csr_array[Any]":
     """Return the square matrix in a file; raise if its network is unstable."""
     readers = {".npy": load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
@@ -338,10 +342,11 @@ def read_network_weights(path: Path) -> np.ndarray:
     return network.weights
 
 
-def _weights_of_npz(content: bytes) -> np.ndarray:
+def _weights_of_npz(content: bytes) -> "np.ndarray | sparse.csr_array[Any]":
     arrays = load_arrays(content, "numpy.savez(path, weights=weights)")
     if {"format", "shape", "data"} <= set(arrays):
-        return sparse.load_npz(io.BytesIO(content)).toarray()
+        found = sparse.csr_array(sparse.load_npz(io.BytesIO(content)))
+        return found if by_products(found) else found.toarray()
     named = [key for key in _NAMES if key in arrays]
     how = "call the array of weights `weights`, or store it alone"
     one = len(arrays) == 1 or len(named) == 1

@@ -42,7 +42,7 @@ _PAIRS = (
     ("from", "to"),
 )
 _WEIGHTS = "syn_count", "connectivity", "weight", "synapses", "n_syn", "count"
-_SIGNS = "nt_type", "excitatory", "sign"
+_SIGNS = "nt_type", "neurotransmitter", "transmitter", "excitatory", "sign"
 #: Signs of neurotransmitters in FlyWire's spelling and in full. Glutamate inhibits in the
 #: fly's brain (Liu and Wilson, PNAS 110, 2013); amines count as excitatory, as in Shiu et
 #: al. (Nature 634, 2024).
@@ -153,8 +153,9 @@ def read_connectome(
         Column of the signs: numbers, of which negative ones inhibit; true or false; or
         names of neurotransmitters. A cell has one sign (Dale's law), that of most of its
         synapses; of equally many, it excites. None keeps the signs of the weights.
-        "auto" uses ``nt_type``, ``Excitatory`` or ``sign`` if the file has one of these
-        columns and no negative weights, unless you name the `inhibitory` cells.
+        "auto" uses ``nt_type``, ``neurotransmitter``, ``transmitter``, ``Excitatory`` or
+        ``sign`` if the file has one of these columns and no negative weights, unless you
+        name the `inhibitory` cells.
     transmitters : mapping of str to ±1, optional
         Signs of the values in a column of text, compared without case; ``""`` stands for
         a missing value. By default GABA and GLUT (glutamate) inhibit, and ACH, DA, OCT and
