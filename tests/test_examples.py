@@ -12,6 +12,8 @@ from . import parts
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+# Every forecaster of sktime says so when it is made.
+@pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")
 @pytest.mark.parametrize(("module", "name"), [*parts.examples()])
 def test_examples_in_docstrings(module, name, capsys):
     for part in filter(parts.is_missing, parts.needed_by_examples(module, name)):

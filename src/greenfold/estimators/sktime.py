@@ -90,8 +90,16 @@ class SktimePooledReservoirClassifier(
 ):
     """`PooledReservoirClassifier` as an sktime classifier, with the same parameters.
 
-    ``classifier_`` is the fitted `PooledReservoirClassifier`. It is used like
-    `SktimeReservoirClassifier`.
+    ``classifier_`` is the fitted `PooledReservoirClassifier`.
+
+    Examples
+    --------
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> from greenfold.estimators.sktime import SktimePooledReservoirClassifier
+    >>> X, y = synthetic_heartbeats(40, rng=0)
+    >>> model = SktimePooledReservoirClassifier(random_state=0).fit(X[:, None, :], y)
+    >>> model.predict(X[:3, None, :]).shape
+    (3,)
     """
 
     _tags: ClassVar[dict[str, Any]] = {
