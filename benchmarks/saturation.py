@@ -21,7 +21,7 @@ from greenfold import Dynamics
 from greenfold._base.arrays import to_host
 from greenfold._base.files import plain
 from greenfold.apps.paper.beyond import FULL, GAINS, ROWS, compared
-from greenfold.dynamics.dynamics import Prepared
+from greenfold.dynamics.integration import Prepared
 from greenfold.unfolding.walk import Walk
 
 from ._measure import Report, Row, write_json

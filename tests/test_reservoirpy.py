@@ -18,7 +18,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.dynamics.dynamics import DrivenNetwork
+from greenfold.dynamics.integration import DrivenNetwork
 from greenfold.math.margins import state_moments
 from greenfold.math.sphere import maximize_on_sphere
 

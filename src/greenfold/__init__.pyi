@@ -22,7 +22,7 @@ from .analysis.networks import optimize_reservoir
 from .devices.device import Device
 from .devices.masks import AtMost, Box, Levels, NonNegative, Signs
 from .devices.response import MeasuredResponse
-from .dynamics.dynamics import Dynamics
+from .dynamics.integration import Dynamics
 from .estimators.margin import ReservoirClassifier, noisy_accuracy
 from .estimators.pooled.estimators import (
     PooledReservoirClassifier,
@@ -46,7 +46,7 @@ from .stimuli.gaussian import GaussianStimuli
 from .stimuli.regression import RegressionTask
 from .stimuli.samples import SampleStimuli
 from .stimuli.sequences import SequenceTask
-from .unfolding.kernel import Kernel
+from .unfolding.kernels import Kernel
 from .unfolding.unfolding import Unfolding, unfold
 from .validity import ExpansionWarning
 

@@ -22,7 +22,7 @@ from ._base.arrays import AnyArray, Array
 from ._base.printing import Shown
 from ._base.threads import with_few_threads
 from .devices.device import Device
-from .dynamics.dynamics import DrivenNetwork, Dynamics
+from .dynamics.integration import DrivenNetwork, Dynamics
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
 from .optimizers.method import Method

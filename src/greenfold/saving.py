@@ -20,7 +20,7 @@ _MODULES = {
     "classifier": "estimators.margin",
     "echo_state_network": "networks.echo_state",
     "forecaster": "estimators.sequences",
-    "kernel": "unfolding.kernel",
+    "kernel": "unfolding.kernels",
     "pooled_classifier": "estimators.pooled.estimators",
     "pooled_features": "estimators.pooled.estimators",
     "pooled_regressor": "estimators.pooled.estimators",

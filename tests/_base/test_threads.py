@@ -23,7 +23,7 @@ from greenfold import (
 )
 from greenfold._base import threads as _threads
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.unfolding.kernel import KnownByMaps
+from greenfold.unfolding.kernels import KnownByMaps
 
 
 def blas() -> list[int]:

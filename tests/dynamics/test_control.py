@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from greenfold._base import arrays as _arrays
-from greenfold.dynamics.dynamics import _Probe, plan_substeps, probe_series
+from greenfold.dynamics.integration import _Probe, plan_substeps, probe_series
 from greenfold.systems import Divergence
 from greenfold.unfolding.walk import Walk
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import Dynamics, EchoStateNetwork, Gain, Reservoir
-from greenfold.dynamics.dynamics import DrivenNetwork
+from greenfold.dynamics.integration import DrivenNetwork
 
 RNG = np.random.default_rng(0)
 

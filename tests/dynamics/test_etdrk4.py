@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from greenfold.dynamics.dynamics import plan_substeps
+from greenfold.dynamics.integration import plan_substeps
 from greenfold.dynamics.steppers import ExponentialStep
 from greenfold.unfolding.walk import Walk
 

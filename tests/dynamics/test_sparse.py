@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.integrate import solve_ivp
 
 from greenfold._base.arrays import namespace, to_host
-from greenfold.dynamics.dynamics import plan_substeps
+from greenfold.dynamics.integration import plan_substeps
 from greenfold.dynamics.steppers import NonlinearPart, TrueStep, leaky_step, sparse_step
 from greenfold.networks.gains import Gain
 from greenfold.unfolding.propagators import StepPlan

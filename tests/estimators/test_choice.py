@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from greenfold import EchoStateNetwork, ReservoirForecaster, SequenceRegressor, load
 from greenfold.datasets import lorenz, narma
-from greenfold.dynamics.dynamics import DrivenNetwork
+from greenfold.dynamics.integration import DrivenNetwork
 from greenfold.estimators.sequences.baselines import DelayRidge
 from greenfold.estimators.sequences.choice import (
     WORST,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import greenfold
-import greenfold.math.moments as moments
 from greenfold import (
     Alternating,
     Convex,
@@ -16,7 +15,8 @@ from greenfold import (
     SampleStimuli,
     unfold,
 )
-from greenfold.math.moments import ClassMoments, Factored, outer, root, trace
+from greenfold.math import class_moments as moments
+from greenfold.math.class_moments import ClassMoments, Factored, outer, root, trace
 from greenfold.optimizers import optimize
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem

@@ -21,7 +21,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.devices.noise import state_covariance
-from greenfold.math.moments import Factored
+from greenfold.math.class_moments import Factored
 from greenfold.optimizers import normal
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.convex import Search

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
-from greenfold.math import moments
+from greenfold.math import class_moments as moments
 
 from .conftest import split
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
-from greenfold.math.moments import ClassMoments
+from greenfold.math.class_moments import ClassMoments
 from greenfold.stimuli import Frame, Series
 from greenfold.stimuli.frame import frame_of_classes, frame_with_series, frames_of
 

@@ -5,7 +5,7 @@ import pytest
 
 from greenfold import Gain, Reservoir, unfold
 from greenfold._base.arrays import batches
-from greenfold.unfolding import kernel as kernels_module
+from greenfold.unfolding import kernels as kernels_module
 from greenfold.unfolding import walk
 from greenfold.unfolding.unfolding import Unfolding
 

@@ -25,7 +25,7 @@ from .._base.threads import with_few_threads
 from ..datasets import DataError
 from ..math.ridge import ridge_path, solve_ridge
 from ..systems import MatrixSum
-from ..unfolding.kernel import KnownByMaps
+from ..unfolding.kernels import KnownByMaps
 from .drive import NextRecording, next_recording
 from .shares import (
     Filtered,

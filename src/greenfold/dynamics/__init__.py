@@ -1,5 +1,5 @@
 """The true dynamics: integrate and differentiate the network without an expansion."""
 
-from .dynamics import Dynamics
+from .integration import Dynamics
 
 __all__ = ["Dynamics"]

@@ -33,9 +33,9 @@ from .._base.threads import with_few_threads
 from ..analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate
 from ..devices.noise import covariance
 from ..devices.response import MeasuredResponse
-from ..dynamics.dynamics import Dynamics
+from ..dynamics.integration import Dynamics
+from ..math.class_moments import ClassMoments
 from ..math.decisions import Clouds, Decision, decide
-from ..math.moments import ClassMoments
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
 from ..optimizers.ascent import Ascent, foretell
@@ -61,7 +61,7 @@ from ..stimuli.frame import (
     frame_with_series,
     frames_of,
 )
-from ..unfolding.kernel import KERNEL, Kernel
+from ..unfolding.kernels import KERNEL, Kernel
 from ..unfolding.unfolding import Unfolding, unfold
 from ..validity import Validity
 from .base import (

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from .._base import checks as check
-from .moments import Symmetric
+from .class_moments import Symmetric
 
 
 class SoftMargin(NamedTuple):

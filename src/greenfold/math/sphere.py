@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from .._base import checks as check
-from .moments import Factored, Symmetric, root
+from .class_moments import Factored, Symmetric, root
 
 #: Eigenvalues that differ from the smallest one by less than this share of the largest one
 #: count as equal to it, because a symmetric eigensolver cannot tell them apart.

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.progress import Bar, display, is_part
-from ..dynamics.dynamics import Dynamics
+from ..dynamics.integration import Dynamics
 from ..stimuli.chunks import Chunks
 from ..stimuli.regression import RegressionTask
 from ..systems import System

@@ -37,8 +37,8 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from ..devices.masks.mask import Constraint
+from ..math.class_moments import root
 from ..math.krylov import largest_eigenpairs
-from ..math.moments import root
 from .linear import LinearProblem, Responses
 
 #: Amplification (``LinearProblem.growth``) above which a network needs special care.

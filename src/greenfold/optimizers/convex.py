@@ -21,7 +21,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.progress import display
-from ..math.moments import root
+from ..math.class_moments import root
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from . import normal

@@ -17,9 +17,9 @@ from scipy.optimize import minimize
 
 from .._base.arrays import is_sparse
 from .._base.checks import formable
+from ..math.class_moments import Factored, Symmetric, root
 from ..math.krylov import largest_eigenpairs
 from ..math.margins import SoftMargin, gaussian_margin
-from ..math.moments import Factored, Symmetric, root
 from ..math.sphere import (
     KernelQuadratic,
     gram,

@@ -21,15 +21,15 @@ from .._base import checks as check
 from .._base.messages import ArgumentError
 from .._base.threads import few_threads
 from ..devices.device import Device
-from ..dynamics.dynamics import Dynamics
+from ..dynamics.integration import Dynamics
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from ..unfolding.unfolding import Unfolding
 from ..validity import ExpansionWarning, assess
-from .bits import with_few_bits
 from .linear import Candidate, LinearProblem, noise_cost, problem_under_noise
 from .nonlinear import NonlinearProblem
+from .readout_bits import with_few_bits
 from .result import Projections, RegressionProjections, proven
 
 #: Rounding of a norm of 1.

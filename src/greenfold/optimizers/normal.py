@@ -30,7 +30,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from .._base.arrays import is_sparse
-from ..math.moments import root
+from ..math.class_moments import root
 from ..math.sphere import KernelQuadratic
 from ..stimuli.regression import RegressionTask
 from ..systems import LinearSystem, NormalModes

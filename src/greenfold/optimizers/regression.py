@@ -22,9 +22,9 @@ from .._base import checks as check
 from .._base.arrays import Array
 from .._base.threads import few_threads
 from ..devices.masks.mask import Constraint, Mask
-from ..dynamics.dynamics import Dynamics, Prepared
+from ..dynamics.integration import Dynamics, Prepared
+from ..math.class_moments import root
 from ..math.margins import SoftMargin
-from ..math.moments import root
 from ..math.ridge import solve_ridge
 from ..networks.matrices import SPARSE_NEURONS, diagonal
 from ..stimuli.base import Stimuli

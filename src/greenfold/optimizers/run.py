@@ -15,7 +15,7 @@ from .._base.progress import watched
 from .._base.threads import with_few_threads
 from ..devices.device import Device
 from ..devices.masks import Mask
-from ..math.moments import trace
+from ..math.class_moments import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask

@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from .._base import checks as check
 from .._base.arrays import Array, like, namespace, to_host
 from .._base.progress import tell
-from ..dynamics.dynamics import Dynamics, Prepared
+from ..dynamics.integration import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..math.ridge import ridge_solver, solve_ridge
 from ..stimuli.sequences import SequenceTask

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.arrays import Array, like, to_host
 from .._base.printing import Shown
+from ..math.class_moments import Symmetric
 from ..math.margins import SoftMargin
-from ..math.moments import Symmetric
 from ..systems import LinearSystem, System
 from .state_moments import Design, Moments
 

@@ -28,7 +28,7 @@ from .._base.arrays import (
     to_host,
 )
 from .._base.messages import SeriesError
-from ..math.moments import ClassMoments
+from ..math.class_moments import ClassMoments
 
 #: Memory for the series of one chunk of a file, in float64.
 _CHUNK_BYTES = 2**24

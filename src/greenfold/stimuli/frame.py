@@ -20,8 +20,7 @@ from .._base.arrays import content_hashes
 from .._base.arrays import exponent as exponents
 from .._base.model_files import refuse_file
 from .._base.printing import Shown
-from ..math.decisions import Clouds
-from ..math.moments import (
+from ..math.class_moments import (
     ClassMoments,
     Factored,
     Symmetric,
@@ -29,6 +28,7 @@ from ..math.moments import (
     outer,
     trace,
 )
+from ..math.decisions import Clouds
 from .base import Series, Stimuli
 from .chunks import Chunks
 from .samples import SampleStimuli

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.arrays import Array, Sliced, is_dask, like, namespace, on_gpu, to_host
+from ..math.class_moments import ClassMoments, labelled_moments, trace
 from ..math.margins import SoftMargin
-from ..math.moments import ClassMoments, labelled_moments, trace
 from ..systems import LinearSystem, System
 from .base import ClassWeight, Stimuli, class_share, label_array, two_classes
 from .chunks import Chunks, Client, DaskChunks, chunks_of, host_labels, moments_of_classes

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.arrays import Array, like, namespace
 from .._base.printing import Shown
-from ..dynamics.dynamics import Dynamics
+from ..dynamics.integration import Dynamics
 from ..systems import System
 from .base import match_steps
 from .regression import RegressionTask

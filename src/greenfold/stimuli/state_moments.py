@@ -31,9 +31,9 @@ from .._base.arrays import (
     wide,
     working_bytes,
 )
-from ..dynamics.dynamics import Dynamics, Prepared
+from ..dynamics.integration import Dynamics, Prepared
+from ..math.class_moments import ClassMoments
 from ..math.margins import SoftMargin
-from ..math.moments import ClassMoments
 from ..systems import Divergence, KernelsOfAll, System
 from .chunks import Chunks, checked_chunk
 

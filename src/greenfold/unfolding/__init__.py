@@ -1,6 +1,6 @@
 """Turn recurrence into feed-forward maps: the unfolded network and its kernels."""
 
-from .kernel import Kernel
+from .kernels import Kernel
 from .modal import ModalSystem
 from .unfolding import Unfolding, unfold
 

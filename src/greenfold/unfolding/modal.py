@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.printing import Shown
-from .kernel import KnownByMaps
+from .kernels import KnownByMaps
 from .linear import modal_responses
 
 #: Up to this number of neurons, a sum of Green's functions is formed as a matrix.

@@ -23,7 +23,7 @@ from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import by_products, dense
 from ..networks.reservoir import Reservoir
 from ..systems import ResponseSum, System
-from .kernel import (
+from .kernels import (
     Kernel,
     ReadoutKernels,
     SquareOfInput,

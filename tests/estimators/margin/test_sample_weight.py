@@ -11,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from greenfold.datasets import load_dataset
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.math.moments import ClassMoments
+from greenfold.math.class_moments import ClassMoments
 from greenfold.stimuli import Series
 from greenfold.stimuli.frame import frames_of
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..._base import checks as check
 from ..._base.messages import ArgumentError
+from ...math.class_moments import Symmetric
 from ...math.margins import SoftMargin
-from ...math.moments import Symmetric
 
 #: Relative distance to the bound at which to stop.
 _REACHED = 1e-7

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._base import model_files
-from ...dynamics.dynamics import DrivenNetwork
+from ...dynamics.integration import DrivenNetwork
 from ...systems import Divergence
 
 #: Levels of the quantiles that are compared.

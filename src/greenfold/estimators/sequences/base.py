@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from ..._base import checks as check
 from ..._base import model_files
 from ..._base.model_files import refuse_file
-from ...dynamics.dynamics import DrivenNetwork, Dynamics
+from ...dynamics.integration import DrivenNetwork, Dynamics
 from ...math.ridge import RidgeSums
 from ...networks import spectra
 from ...networks.echo_state import AnyNetwork, EchoStateNetwork

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..._base import model_files
-from ...dynamics.dynamics import DrivenNetwork
+from ...dynamics.integration import DrivenNetwork
 from ...math.ridge import RidgeSums
 
 #: Penalties to try for drawn weights, in the squared unit of the states.

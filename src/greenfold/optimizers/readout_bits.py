@@ -14,8 +14,8 @@ import numpy as np
 
 from ..devices.masks.levels import UnitQuadratic, climb, combinations, roundings
 from ..devices.masks.mask import Mask
+from ..math.class_moments import Symmetric
 from ..math.margins import SoftMargin
-from ..math.moments import Symmetric
 from ..math.sphere import maximize_on_sphere
 from .linear import Candidate, LinearProblem
 
