@@ -188,9 +188,9 @@ def multiply_into(target: Array, one: Any, other: Any) -> None:
 def plus_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right`` as a new array."""
     # PyTorch needs one kernel instead of two. On a GPU, a pass over memory costs a tenth of
-    # a product.
+    # a product. A single row goes to cuBLAS as a bias, which it refuses in float64.
     fused = getattr(base, "addmm", None)
-    if fused is not None:
+    if fused is not None and base.shape[0] > 1:
         return fused(left, right)
     product = left @ right
     product += base
@@ -200,7 +200,7 @@ def plus_product(base: Array, left: Array, right: Array) -> Any:
 def add_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right``, overwriting ``base`` if the library allows."""
     fused = getattr(base, "addmm_", None)
-    if fused is not None:
+    if fused is not None and base.shape[0] > 1:  # see `plus_product`
         return fused(left, right)
     base += left @ right
     return base

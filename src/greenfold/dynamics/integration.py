@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._base import checks as check
-from .._base.arrays import Array, batches, namespace, to_host
+from .._base.arrays import Array, batches, like, namespace, on_gpu, to_host
 from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
@@ -476,13 +476,18 @@ def plan_substeps(
 
 
 class _Probe:
-    """The measured series on the host in float64, run with any number of sub-steps."""
+    """The measured series in float64, run with any number of sub-steps.
+
+    Series on a GPU stay there: for 20,000 neurons with 2 million connections, the products
+    for 16 series of 70 steps would take a host 20 s.
+    """
 
     def __init__(
         self, make: Callable[[int], StepPlan[TrueStep]], X: Array, u: np.ndarray
     ) -> None:
         self.series = tuple(probe_series(X).tolist())
-        self._X = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
+        chosen = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
+        self._X = like(chosen, X) if on_gpu(X) else chosen
         self._make, self._u = make, u
         self._known: dict[int, np.ndarray | Divergence] = {}
 
@@ -491,7 +496,7 @@ class _Probe:
         if n_sub not in self._known:
             walk = Walk(self._make(n_sub), self._X, self._u)
             try:
-                self._known[n_sub] = walk.trajectories(careful=True)
+                self._known[n_sub] = to_host(walk.trajectories(careful=True))
             except Divergence as error:
                 self._known[n_sub] = Divergence(error.step, self.series[error.series])
         return self._known[n_sub]

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.arrays import (
     Array,
+    add_product,
     batches,
     contiguous,
     like,
@@ -157,8 +158,7 @@ class Batch:
                 push_bar = here if push_bar is None else push_bar + here
                 if place == 0 or places[place - 1][0] != index:
                     inputs = wide(xp.matrix_transpose(self.inputs[index, :, :]))
-                    # Fused into one kernel, CUDA refuses this product of a single channel.
-                    gradients[step] = gradients[step] + inputs @ wide(push_bar)
+                    gradients[step] = add_product(gradients[step], inputs, wide(push_bar))
                     push_bar = None
         parts = [step.input_map_pullback(found) for step, found in gradients.items()]
         return sum(parts[1:], parts[0])
