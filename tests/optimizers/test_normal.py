@@ -29,7 +29,7 @@ from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.regression import LinearRegression
 from greenfold.stimuli.base import Stimuli
 from greenfold.unfolding import ModalSystem
-from greenfold.unfolding.linear import DenseNormalModes
+from greenfold.unfolding.linear import BlockModes
 
 from ..conftest import interrupt, unit
 from .linear_cases import ETA, kappa
@@ -152,7 +152,7 @@ def test_one_block_is_a_sphere(network, strength, n_channels):
 def test_unit_pair_of_any_weights(sizes):
     """Unit u and v exist for all of the ball: two blocks, and no other."""
     modes = unfold(Reservoir(np.diag([0.3, -0.4])), n_steps=2, dt=1.0).maps.modes()
-    assert isinstance(modes, DenseNormalModes)
+    assert isinstance(modes, BlockModes)
     w = np.array([[[sizes[0]], [0.0]], [[-sizes[1]], [0.0]]])
     found = normal._Weights(np.arange(2), w, np.abs(w[:, 0, 0]))
     u, v = normal._unit_pair(found, modes, np.zeros(2))

@@ -1,8 +1,8 @@
 """Improve a network by gradient ascent of the certified κ* in its parameters.
 
 κ*(θ), the maximum of κ(u, v; θ) over u and v, is solved at each θ. By the envelope theorem,
-its gradient is ∂κ/∂θ at the solved pair. It is computed by finite differences, or exactly
-for oscillators.
+its gradient is ∂κ/∂θ at the solved pair, computed by finite differences. For oscillators,
+one difference serves all modes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
 from ..stimuli.samples import SampleStimuli
-from ..unfolding.linear import Rates
+from ..unfolding.linear import modal_step
 from ..unfolding.unfolding import unfold
 
 #: Parameters with one number per oscillator.
@@ -295,28 +296,37 @@ class Task:
     def _oscillator_gradient(
         self, family: Family, x: np.ndarray, found: Projections
     ) -> np.ndarray:
-        """Return the exact gradient, through R = (W φ' − 1)/τ and u/τ."""
-        network = family.network(x)
-        n, tau = network.n_neurons, network.tau
+        """Return the gradient through the rates −1/T + iω, of which γ is a function."""
+        network, values = family.network(x), family._parameters(x)
+        T, tau, n = values["decay_times"], float(values["tau"][0]), network.n_neurons
         u, v = found.u.reshape(n, -1), found.v
         maps = self.system(network).maps
         problem = LinearProblem(maps, self.stimuli, self.eta)
-        d = problem.by_channel(problem.gradient_at(problem.kernel(u, v)))
-        rates = Rates((_dense(network) - np.eye(n)) / tau, u / tau)
-        own, drive = maps.rates_pullback(rates, u, v, d)
-        of_tau = -float(np.vdot(drive, rates.drive))
+        kernel = problem.kernel(u, v)
+        d = problem.gradient_at(kernel)
+        # Each γ depends on the rate of its own mode, so one step serves all modes.
+        rates, step = 1j * values["frequencies"] - 1 / T, _STEP / self.dt / maps.n_steps
+        up, down = (
+            maps.modal(partial(modal_step, rates + one, 1 / tau)) for one in (step, -step)
+        )
+        moved = (problem.by_channel(d) @ (up - down) / (2 * step)).T
+        by_rate = (v[::2] - 1j * v[1::2]) * ((u[::2] + 1j * u[1::2]) * moved).sum(1)
+        slowed, turned = np.real(by_rate), -np.imag(by_rate)
+        of_tau = -float(d @ kernel)
         if self.noise is not None:
             # Gradient of −(η/2) vᵀPv, with RP + PRᵀ = −Q, in R and in the scale of Q.
+            R = (_dense(network) - np.eye(n)) / tau
             Q = covariance(self.noise, "noise", n) / tau**2
-            P = solve_continuous_lyapunov(rates.own, -Q)
-            adjoint = solve_continuous_lyapunov(rates.own.T, -np.outer(v, v))
-            own = own - self.eta * adjoint @ P
+            P = solve_continuous_lyapunov(R, -Q)
+            adjoint = solve_continuous_lyapunov(R.T, -np.outer(v, v))
+            own = -self.eta * adjoint @ P
             of_tau += self.eta * float(np.vdot(adjoint, Q))
-        even, decay = 2 * np.arange(n // 2), family.given["decay_times"]
-        diagonal, slowed = np.diag(own), -np.diag(rates.own)[even]  # 1/T
+            even = 2 * np.arange(n // 2)
+            slowed += own[even, even] + own[even + 1, even + 1]
+            turned += own[even + 1, even] - own[even, even + 1]
         by_name = {
-            "decay_times": slowed * (diagonal[even] + diagonal[even + 1]),
-            "frequencies": (own[even + 1, even] - own[even, even + 1]) / decay,
+            "decay_times": slowed / T,
+            "frequencies": turned / family.given["decay_times"],
             "tau": np.array([of_tau]),
         }
         return np.concatenate([by_name[name] for name in family.names])

@@ -7,14 +7,14 @@ these maps thousands of times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.linalg import expm_frechet, schur
+from scipy.linalg import schur
 
 from .._base.arrays import Array, empty, like, namespace, zeros
 from ..systems import LinearSystem, NormalModes, ResponseSum
@@ -229,7 +229,7 @@ class LinearOrder(LinearSystem):
         return self._modes
 
     @cached_property
-    def _modes(self) -> DenseNormalModes | None:
+    def _modes(self) -> BlockModes | None:
         plan = self.plan
         pairs = [*self.step] if plan.tail is None else [*self.step, *self.tail]
         found = normal_modes([matrix.T for matrix in pairs])
@@ -237,9 +237,7 @@ class LinearOrder(LinearSystem):
             return None
         (E, F, *tail), *basis = found
         last = (tail[0], tail[1]) if tail else None
-        return DenseNormalModes(
-            modal_responses(E, F, plan.weights, self.n_steps, last), *basis
-        )
+        return BlockModes(modal_responses(E, F, plan.weights, self.n_steps, last), *basis)
 
     @cached_property
     def _step_powers(self) -> np.ndarray:
@@ -283,58 +281,12 @@ class LinearOrder(LinearSystem):
             total += own.reshape(total.shape)
         return total
 
-    def step_pullback(
-        self, u: np.ndarray, v: np.ndarray, d: np.ndarray
-    ) -> list[tuple[Panel, Rates]]:
-        """Return the gradient of Σ_n d_n a_n by E and Fu of each kind of panel.
-
-        For the gradient of κ, pass d = μ − ηψa.
-        """
-        places, bars = self.plan.places, self.carry_back(v)
-        pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
-        before = np.zeros((len(places), len(v)))
-        y = np.zeros(len(v))
-        for place, (step, panel, _) in enumerate(places):
-            before[place] = y
-            y = y @ panel.E + pushed[panel] @ d[:, step]
-        signal = d[:, [step for step, _, _ in places]]
-        found: list[tuple[Panel, Rates]] = []
-        for kind in self.plan.kinds:
-            at = [place for place, (_, panel, _) in enumerate(places) if panel is kind]
-            bar = bars[at].T
-            found.append((kind, Rates(bar @ before[at], bar @ signal[:, at].T)))
-        return found
-
-    def rates_pullback(
-        self, rates: Rates, u: np.ndarray, v: np.ndarray, d: np.ndarray
-    ) -> Rates:
-        """Return the gradient of Σ_n d_n a_n by the rates of a network in continuous time.
-
-        It applies the adjoint of exp to the result of `step_pullback`.
-        """
-        n, n_channels = rates.drive.shape
-        own, drive = np.zeros((n, n)), np.zeros((n, n_channels))
-        for panel, bar in self.step_pullback(u, v, d):
-            # exp of this block is [[E, F u], [0, 1]].
-            block, block_bar = np.zeros((2, n + n_channels, n + n_channels))
-            block[:n, :n], block[:n, n:] = rates.own, rates.drive
-            block_bar[:n, :n], block_bar[:n, n:] = bar.own, bar.drive
-            turned = panel.length * block.T
-            pulled: Any = expm_frechet(turned, block_bar, compute_expm=False)
-            own += panel.length * pulled[:n, :n]
-            drive += panel.length * pulled[:n, n:]
-        return Rates(own, drive)
-
-
-class Rates(NamedTuple):
-    """A linear network ẏ = R y + D u x, or the gradient with respect to it.
-
-    ``own`` is R = −A/τ and ``drive`` is D u with D = 1/τ; in discrete time, they are E and
-    F u.
-    """
-
-    own: np.ndarray
-    drive: np.ndarray
+    def modal(self, step: Callable[[float], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Return γ (n_steps, n_blocks) of modes; ``step(length)`` returns their E and F."""
+        plan = self.plan
+        E, F = step(plan.n_sub * plan.step.length)
+        tail = None if plan.tail is None else step(plan.n_tail * plan.tail.length)
+        return modal_responses(E, F, plan.weights, self.n_steps, tail)
 
 
 class GreensSum:
@@ -411,6 +363,14 @@ def iterates(rows: Array, powers: list[Any], count: int) -> Any:
     return found
 
 
+def modal_step(
+    rates: np.ndarray, drive: float, length: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return E and F of modes ẏ = rate · y + drive · u x over a time."""
+    grown, still = np.expm1(rates * length), rates == 0
+    return grown + 1, drive * np.where(still, length, grown / np.where(still, 1.0, rates))
+
+
 def modal_responses(
     E: np.ndarray,
     F: np.ndarray,
@@ -433,11 +393,12 @@ def modal_responses(
 
 
 @dataclass(frozen=True, eq=False)
-class DenseNormalModes:
-    """The modes of dense matrices, in an orthogonal basis (N, N) of their blocks."""
+class BlockModes:
+    """The `greenfold.systems.NormalModes` of a matrix, in an orthogonal basis of blocks."""
 
     responses: np.ndarray
-    basis: np.ndarray
+    #: Orthonormal vectors of the blocks (N, N), dense or sparse.
+    basis: Any
     #: First column of each block.
     first: np.ndarray
     #: Whether a block has two columns, for each block.
@@ -445,10 +406,11 @@ class DenseNormalModes:
 
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
         """Return real vectors (N, …) from complex coordinates (n_blocks, …)."""
-        made = np.zeros((len(self.basis), *coordinates.shape[1:]))
-        made[self.first] = np.real(coordinates)
-        made[self.first[self.planes] + 1] = np.imag(coordinates)[self.planes]
-        return np.tensordot(self.basis, made, axes=1)
+        flat = coordinates.reshape(len(coordinates), -1)
+        made = np.zeros((self.basis.shape[0], flat.shape[1]))
+        made[self.first] = np.real(flat)
+        made[self.first[self.planes] + 1] = np.imag(flat)[self.planes]
+        return (self.basis @ made).reshape(-1, *coordinates.shape[1:])
 
 
 def normal_modes(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base.printing import Shown
 from .kernels import KnownByMaps
-from .linear import modal_responses
+from .linear import modal_responses, modal_step
 
 #: Up to this number of neurons, a sum of Green's functions is formed as a matrix.
 _DENSE_SIZE = 400
@@ -94,10 +94,7 @@ class ModalSystem(KnownByMaps, Shown):
     ) -> ModalSystem:
         """Make a system of modes ẏ = rate · y + drive · u x, in steps of length ``dt``."""
         each, dt = np.asarray(rates, dtype=complex), check.positive(dt, "dt")
-        grown = np.expm1(each * dt)
-        still = each == 0
-        F = drive * np.where(still, dt, grown / np.where(still, 1.0, each))
-        return cls(grown + 1, F, n_steps, pairs, on_ring)
+        return cls(*modal_step(each, drive, dt), n_steps, pairs, on_ring)
 
     @classmethod
     def oscillators(
@@ -226,27 +223,6 @@ class RingModes:
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
         """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
         return along_ring(coordinates, self.n_neurons)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockModes:
-    """The `greenfold.systems.NormalModes` of weights in small parts that are normal."""
-
-    responses: np.ndarray
-    #: Orthonormal vectors of the blocks, sparse (n_neurons, n_neurons).
-    basis: Any
-    #: First column of each block, and whether the block has two columns.
-    first: np.ndarray
-    planes: np.ndarray
-
-    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
-        rest = coordinates.shape[1:]
-        flat = coordinates.reshape(len(coordinates), -1)
-        made = np.zeros((self.basis.shape[0], flat.shape[1]))
-        made[self.first] = np.real(flat)
-        made[self.first[self.planes] + 1] = np.imag(flat)[self.planes]
-        return (self.basis @ made).reshape(-1, *rest)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,8 +45,8 @@ from ..networks.matrices import plus_diagonal, scaled_rows
 from ..networks.reservoir import Reservoir
 from ..networks.spectra import circulant_column
 from ..systems import LinearSystem, NormalModes
-from .linear import LinearOrder, modal_responses, normal_modes
-from .modal import BlockModes, RingModes
+from .linear import BlockModes, LinearOrder, modal_step, normal_modes
+from .modal import RingModes
 from .propagators import HasArrays, Panel, StepPlan, node_mixes
 
 _gammainc: Any = gammainc
@@ -630,21 +630,15 @@ class PowerOrder(LinearOrder):
 
     def _modal(self, numbers: np.ndarray) -> np.ndarray:
         """Return γ (n_steps, n_blocks) from the complex numbers of M in its blocks."""
-        plan, rate = self.plan, self.flow.rate
+        rate = self.flow.rate
         drive = 1.0 if self.flow.scale is None else float(self.flow.scale[0])
 
         def step(length: float) -> tuple[np.ndarray, np.ndarray]:
             if rate is None:
                 return numbers, np.full(len(numbers), drive, dtype=complex)
-            decay = (numbers - 1) * rate
-            still = decay == 0
-            push = np.expm1(decay * length) / np.where(still, 1.0, decay)
-            push = np.where(still, length, push) * rate * drive
-            return np.exp(decay * length), push
+            return modal_step((numbers - 1) * rate, rate * drive, length)
 
-        E, F = step(plan.step.length * plan.n_sub)
-        tail = None if plan.tail is None else step(plan.tail.length * plan.n_tail)
-        return modal_responses(E, F, plan.weights, self.n_steps, tail)
+        return self.modal(step)
 
     def reduced(self, v: Array, u: Array) -> Any:
         """Return vᵀ G_n u (n_steps, a, b) for v (N, a) and u (N, b)."""
