@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import issparse
 
 from greenfold import Dynamics, EchoStateNetwork, Gain, Reservoir
 from greenfold.dynamics.integration import DrivenNetwork
+from greenfold.unfolding.sparse import Product
 
 RNG = np.random.default_rng(0)
 
@@ -16,12 +18,13 @@ def weights(network, n_channels=2):
     )
 
 
-@pytest.mark.parametrize("n_neurons", [20, 320], ids=["dense", "sparse"])
+@pytest.mark.parametrize("n_neurons", [20, 120, 320])
 def test_echo_state_is_a_plain_loop(n_neurons):
     network = EchoStateNetwork.random(n_neurons, leak=0.4, connectivity=0.05, rng=0)
     U, b = weights(network)
     driven = DrivenNetwork(network, U, b)
-    assert (driven._sparse_weights is not None) == (n_neurons > 300)
+    assert isinstance(driven._step.W, Product) == (n_neurons > 100)
+    assert issparse(driven._weights) == (n_neurons > 300)
     x = RNG.normal(size=(50, 2))
     y, rows = np.full(n_neurons, 0.1), []
     for now in x:

@@ -208,8 +208,7 @@ def test_loops_that_diverge_with_all_samples_are_seen():
 
     class Alone(ReservoirForecaster):
         def _accepted(self, found, pairs):
-            self._first, self.driven_ = found[0].first, found[0].network
-            return found[0]
+            return found[0], self._drive(pairs, found[0])
 
     for growth, stays in ((1.16, False), (1.02, True)):
         z = growth ** np.arange(200.0)
@@ -221,12 +220,13 @@ def test_loops_that_diverge_with_all_samples_are_seen():
         assert np.isfinite(ahead).all() == stays
         pairs = model._next_samples([z[:, None]], None)
         skilled = candidate("alone", np.full((16, 5), 0.1), model.ridge_)
-        assert model._stays(pairs, skilled) == stays
+        run = DrivenPairs.of(model.driven_, pairs, model.washout_)
+        assert model._stays(run, skilled) == stays
 
 
 def test_what_diverges_is_not_kept_if_anything_else_stays():
     class Bounded(ReservoirForecaster):
-        def _stays(self, pairs, best):
+        def _stays(self, run, best):
             return self._first == 0  # as if all ridges on delays diverged
 
     z = np.sin(np.arange(200) / 7)

@@ -21,7 +21,7 @@ from scipy import sparse
 from .._base import checks as check
 from .._base.arrays import Array, batches, like, namespace, on_gpu, to_host
 from .._base.threads import with_few_threads
-from ..networks.echo_state import EchoStateNetwork
+from ..networks.echo_state import EchoStateNetwork, thinned
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
 from ..systems import Divergence, System
@@ -42,8 +42,8 @@ _MARGIN, _MAX_SUBSTEPS = 0.5, 256
 _TRUSTED_REACH = 0.05
 #: Number of steps whose inputs are projected in one product.
 _BLOCK = 4096
-#: A sparse product pays off for networks of at least this size and at most this density.
-_SPARSE_NEURONS, _SPARSE_SHARE = 300, 0.2
+#: A sparse product with one state pays off for sparse networks of at least this size.
+_SPARSE_NEURONS = 300
 #: Relative difference of two states below which the network has forgotten. States are only
 #: as precise as a sum over neurons.
 _FORGOTTEN = 1e-5
@@ -588,7 +588,7 @@ class DrivenNetwork:
 
     @cached_property
     def _step(self) -> TrueStep:
-        return make_step(self.network, self.dt / self.n_sub)
+        return make_step(thinned(self.network), self.dt / self.n_sub)
 
     @cached_property
     def _input_map(self) -> np.ndarray:
@@ -596,14 +596,11 @@ class DrivenNetwork:
         return self._step.input_map(np.column_stack([self.weights, self.bias]))
 
     @cached_property
-    def _sparse_weights(self) -> Any:
+    def _weights(self) -> Any:
+        """Weights for products with one state."""
         W: Any = self.network.weights
-        if sparse.issparse(W):
-            return W if isinstance(self.network, EchoStateNetwork) else None
-        few = np.count_nonzero(W) <= _SPARSE_SHARE * W.size
-        large = self.n_neurons >= _SPARSE_NEURONS
-        discrete = isinstance(self.network, EchoStateNetwork)
-        return sparse.csr_array(W) if few and large and discrete else None
+        small = sparse.issparse(W) or self.n_neurons < _SPARSE_NEURONS
+        return W if small else thinned(self.network).weights
 
     def advance(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return states (n_lanes, n_states) one step after x (n_lanes, n_channels)."""
@@ -645,7 +642,8 @@ class DrivenNetwork:
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)
             push = x[part] @ self._input_map[:-1] + self._input_map[-1]
-            walk = self._run_dense if self._sparse_weights is None else self._run_sparse
+            discrete = isinstance(self._step, LeakyStep)
+            walk = self._run_discrete if discrete else self._run_continuous
             y = walk(push, y, found[part, :n])
         before = state[n:].reshape(-1, width)[::-1]
         line = np.concatenate([before, x]) if self.n_seen else x
@@ -655,7 +653,9 @@ class DrivenNetwork:
             found[:, seen] = line[first : first + len(x)]
         return found
 
-    def _run_dense(self, push: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def _run_continuous(
+        self, push: np.ndarray, y: np.ndarray, out: np.ndarray
+    ) -> np.ndarray:
         step, rows = self._step, y[None]
         for index in range(len(push)):
             for _ in range(self.n_sub):
@@ -663,8 +663,8 @@ class DrivenNetwork:
             out[index] = rows[0]
         return rows[0]
 
-    def _run_sparse(self, push: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        step, W = self._step, self._sparse_weights
+    def _run_discrete(self, push: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        step, W = self._step, self._weights
         assert isinstance(step, LeakyStep)
         for index in range(len(push)):
             p = W @ y
@@ -674,7 +674,13 @@ class DrivenNetwork:
             out[index] = y = ahead
         return y
 
-    def memory(self, x: np.ndarray, tol: float = _FORGOTTEN, n_lanes: int = 32) -> int:
+    def memory(
+        self,
+        x: np.ndarray,
+        tol: float = _FORGOTTEN,
+        n_lanes: int = 32,
+        states: np.ndarray | None = None,
+    ) -> int:
         """Return the number of steps after which the network has forgotten its state.
 
         It is measured on inputs x (n_steps, n_channels), because a driven network often
@@ -682,11 +688,14 @@ class DrivenNetwork:
         rest at ``n_lanes`` points of the series. They agree with the network driven all
         along when the root mean squared difference of the states is below ``tol`` times
         their standard deviation. If the network does not forget, the result is half of the
-        steps. It is at least the number of inputs in the state.
+        steps. It is at least the number of inputs in the state. ``states`` are those along
+        x, if they are known.
         """
+        states = self.run(x, self.rest()) if states is None else states
+        states = states[:, : self.n_neurons]
         if self.n_seen:
-            return max(replace(self, n_seen=0).memory(x, tol, n_lanes), self.n_seen)
-        states = self.run(x, self.rest())
+            alone = replace(self, n_seen=0)
+            return max(alone.memory(x, tol, n_lanes, states), self.n_seen)
         longest = max(len(x) // 2, 1)
         begins = np.unique(np.linspace(1, len(x) - longest, n_lanes).astype(int))
         spread = float(states.std()) or 1.0

@@ -118,10 +118,11 @@ class LeakyStep(Step):
     """A `Step` of an echo state network; make one with `leaky_step`.
 
     ``W`` holds the transposed weights, which act on rows from the right, or is a `Product`
-    with sparse weights. ``leak`` and ``keep`` are a and 1 − a for each neuron, and
-    ``change`` is φ(p* + p) − φ(p*).
+    with sparse weights. ``leak`` and ``keep`` are a and 1 − a for each neuron, or one
+    number for all, which saves time. ``change`` is φ(p* + p) − φ(p*).
     """
 
+    n_neurons: int
     W: Any
     leak: Any
     keep: Any
@@ -131,10 +132,8 @@ class LeakyStep(Step):
     reach = 0.0
 
     def __post_init__(self) -> None:
-        n = self.keep.shape[0]
-        vars(self).update(n_neurons=n)
         if isinstance(self.W, Product):
-            vars(self).update(most_rows=cached_rows(n))
+            vars(self).update(most_rows=cached_rows(self.n_neurons), by_columns=True)
 
     def scaled(self, factor: float) -> LeakyStep:
         """Return the step with its weights times a factor, for a network at rest at 0."""
@@ -171,13 +170,21 @@ class LeakyStep(Step):
         return dp * slopes[0] + dy * self.keep
 
     def retreat(self, bar: Array, slopes: list[Any]) -> tuple[Any, Any]:
-        """Return the cotangents of the state before the step and of the push."""
+        """Return the cotangents of the state before the step and of the push.
+
+        If ``slopes`` ends with the state before, it is replaced by the derivative by the
+        logarithm of a factor of the weights.
+        """
         p_bar = bar * slopes[0]
         bar *= self.keep
-        if isinstance(self.W, Product):
-            bar += self.W.back(p_bar)
-            return bar, p_bar
-        return plus_product(bar, p_bar, self.W.T), p_bar
+        W, by_scale = self.W, len(slopes) > 1
+        if not (by_scale or isinstance(W, Product)):
+            return plus_product(bar, p_bar, W.T), p_bar
+        pulled: Any = W.back(p_bar) if isinstance(W, Product) else p_bar @ W.T
+        if by_scale:
+            slopes[1] = namespace(pulled).sum(pulled * slopes[1])
+        bar += pulled
+        return bar, p_bar
 
 
 def leaky_step(
@@ -188,12 +195,14 @@ def leaky_step(
     rest: np.ndarray,
 ) -> LeakyStep:
     """Return the step of an echo state network around its resting state y*."""
-    a = np.broadcast_to(np.asarray(leak, dtype=np.float64), rest.shape).copy()
+    a = np.unique(leak).astype(np.float64)
+    if len(a) > 1:
+        a = np.broadcast_to(np.asarray(leak, dtype=np.float64), rest.shape).copy()
     activation = weights @ rest + (0.0 if bias is None else bias)
     change = NonlinearPart.around(activation, gain, keep_line=True)
-    if sparse.issparse(weights):
-        return LeakyStep(Product.of(weights), a, 1 - a, change)
-    return LeakyStep(np.ascontiguousarray(weights.T), a, 1 - a, change)
+    few = sparse.issparse(weights)
+    W = Product.of(weights) if few else np.ascontiguousarray(weights.T)
+    return LeakyStep(len(rest), W, a, 1 - a, change)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +340,7 @@ class SparseStep(Step):
 
     accuracy = 8
     least_bytes = 2.0**31
+    by_columns = True
 
     def __post_init__(self) -> None:
         n, n_stages = self.decay.shape[1], self.scale.shape[0]

@@ -184,3 +184,16 @@ model_files.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER
 
 #: A network in continuous or in discrete time.
 AnyNetwork: TypeAlias = Reservoir | EchoStateNetwork
+
+
+def thinned(network: AnyNetwork) -> AnyNetwork:
+    """Return an echo state network for products with several states on the host.
+
+    Few connections become a sparse array if that is faster; see `matrices.thinned`.
+    """
+    if not isinstance(network, EchoStateNetwork):
+        return network
+    weights = matrices.thinned(network.weights)
+    if weights is network.weights:
+        return network
+    return EchoStateNetwork(weights, network.leak, network.gain, network.bias, True)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._base import checks as check
-from .._base.arrays import Array, like, namespace, to_host
+from .._base.arrays import Array, empty, like, namespace, to_host
 from .._base.progress import tell
 from ..dynamics.integration import Dynamics, Prepared
 from ..math.margins import SoftMargin
@@ -215,17 +215,13 @@ class UnseenProblem(SequenceProblem):
     """
 
     @cached_property
-    def _blocks(self) -> tuple[Any, list[slice]]:
-        """Indices of the rows that count, in the order of time, and the parts of them."""
+    def _blocks(self) -> list[slice]:
+        """Parts of the rows in the order of time, with equal sums of weights."""
         weights = to_host(self.task.used).T.ravel()
-        counted = np.flatnonzero(weights)
-        share = np.cumsum(weights[counted]) / weights.sum()
-        cuts = np.searchsorted(share, np.arange(1, _N_BLOCKS) / _N_BLOCKS)
-        ends = [0, *(cuts + 1).tolist(), len(counted)]
-        n_read, n_segments = self.task.used.shape
-        segment, step = np.divmod(counted, n_read)
-        parts = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]
-        return like(step * n_segments + segment, self.task.used), parts
+        share = np.cumsum(weights) / weights.sum()
+        cuts = np.searchsorted(share, np.arange(1, _N_BLOCKS) / _N_BLOCKS) + 1
+        ends = [0, *cuts.tolist(), len(weights)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends) if weights[a:b].any()]
 
     @cached_property
     def _evaluated(self) -> dict[tuple[bool, bytes], tuple[Iterate, float, np.ndarray]]:
@@ -233,11 +229,25 @@ class UnseenProblem(SequenceProblem):
         return {}
 
     @cached_property
-    def _known(self) -> tuple[Any, Any]:
-        """√weight and √weight · target of the rows that count."""
-        xp, rows = namespace(self.task.used), self._blocks[0]
-        root = xp.take(xp.reshape(self.task.used, (-1, 1)), rows, axis=0) ** 0.5
-        return root, xp.take(self._targets, rows, axis=0)
+    def _rows(self) -> tuple[Any, Any]:
+        """Rows of features, root of the weight, and targets, in the order of time.
+
+        All are times the root. Two views of the same memory have shapes (n_segments,
+        n_read, …) and (n_rows, …). The states are still to be filled in.
+        """
+        xp, n = namespace(self.task.X), self.system.n_neurons
+
+        def in_time(array: Array) -> Any:
+            return xp.permute_dims(array, (1, 0, 2))
+
+        n_read, n_segments = self.task.used.shape
+        root = xp.sqrt(self.task.used)[:, :, None]
+        Y = xp.reshape(self._targets, (n_read, n_segments, -1))
+        seen = self._seen if self.task.see_input else []
+        fixed = xp.concat([*(root * one for one in seen), root, Y], axis=2)
+        rows = empty((n_segments, n_read, n + fixed.shape[2]), self.task.X)
+        rows[:, :, n:] = in_time(fixed)
+        return rows, xp.reshape(rows, (n_segments * n_read, -1))
 
     def unseen(self, states: Array, ridge: float) -> tuple[float, Array, float]:
         """Return L, ∂L/∂states and ∂L/∂log λ. It overwrites ``states``.
@@ -245,18 +255,22 @@ class UnseenProblem(SequenceProblem):
         Readouts lie in the span of the rows, so more features than rows are expressed in an
         orthonormal basis of them.
         """
-        xp, (rows, parts), (root, Y) = namespace(states), self._blocks, self._known
-        features, basis = xp.take(self._features(states), rows, axis=0), None
+        xp, n_neurons, m = namespace(states), states.shape[2], self.task.n_targets
+        by_segment, both = self._rows
+        roots = None if self._roots is None else by_segment[:, :, -m - 1 : -m]
+        by_segment[:, :, :n_neurons] = xp.permute_dims(states, (1, 0, 2))
+        if roots is not None:
+            by_segment[:, :, :n_neurons] *= roots
+        features, basis = both[:, : -m - 1], None
         if features.shape[0] < features.shape[1]:
             basis = xp.linalg.qr(xp.matrix_transpose(features))[0]
-            features = features @ basis
-        Z = xp.concat([features, root], axis=1)
-        k = Z.shape[1] - 1
-        both = xp.concat([Z, Y], axis=1)
-        sums = [to_host(xp.matrix_transpose(both[p, :]) @ both[p, :]) for p in parts]
+            both = xp.concat([features @ basis, both[:, -m - 1 :]], axis=1)
+        k = both.shape[1] - m - 1
+        Z, Y = both[:, : k + 1], both[:, k + 1 :]
+        sums = [to_host(xp.matrix_transpose(both[p, :]) @ both[p, :]) for p in self._blocks]
         whole, loss, by_ridge = np.sum(sums, axis=0), 0.0, 0.0
         fitted: list[tuple[np.ndarray, np.ndarray, Array]] = []
-        for part, own in zip(parts, sums, strict=True):
+        for part, own in zip(self._blocks, sums, strict=True):
             rest = whole - own
             n, mean = rest[k, k], rest[k] / rest[k, k]
             centred = rest / n - np.outer(mean, mean)
@@ -269,25 +283,29 @@ class UnseenProblem(SequenceProblem):
             loss += float(xp.sum(r * r))
             by_ridge -= n * ridge * float((rise * V).sum())
             fitted.append((theta, np.vstack([rise, P[k] / n - mean[:k] @ rise]), r))
-        slopes = xp.zeros_like(Z)
-        for index, part in enumerate(parts):
+        n_used = n_neurons if basis is None else k  # the inputs seen do not vary
+        for index, part in enumerate(self._blocks):
             others = [one for i, one in enumerate(fitted) if i != index]
             H = np.hstack([theta for theta, _, _ in others])
             K = np.hstack([rise for _, rise, _ in others])
-            z, both_ways = Z[part, :], like(np.hstack([H, K]), Z)
-            there = like(np.hstack([K, H]).T, Z)
-            few = 4 * H.shape[1] < k
-            slope = (z @ both_ways) @ there if few else z @ (both_ways @ there)
-            summed = np.sum([rise for _, rise, _ in others], axis=0)
+            there, back = np.hstack([H, K]), -np.hstack([K, H])[:n_used].T
+            summed = np.sum([rise for _, rise, _ in others], axis=0)[:n_used]
             theta, _, r = fitted[index]
-            slope = Y[part, :] @ like(summed.T, Z) - slope - 2 * r @ like(theta.T, Z)
-            slopes[part, :] = root[part, :] * slope
-        bar = xp.zeros_like(states)
-        flat = xp.reshape(bar, (-1, states.shape[2]))
+            left, right = [Y[part, :], r], [summed.T, -2 * theta[:n_used].T]
+            few = 4 * H.shape[1] < k
+            if few:
+                left.append(Z[part, :] @ like(there, Z))
+                right.append(back)
+            slope = xp.concat(left, axis=1) @ like(np.vstack(right), Z)
+            if not few:
+                slope += Z[part, :] @ like(there @ back, Z)
+            both[part, :n_used] = slope
+        slopes = both[:, :n_used]
         if basis is not None:
-            slopes = slopes[:, :k] @ xp.matrix_transpose(basis)
-        flat[rows, :] = slopes[:, : states.shape[2]]
-        return loss, xp.reshape(flat, states.shape), by_ridge
+            slopes = slopes @ xp.matrix_transpose(basis)[:, :n_neurons]
+        bar = xp.reshape(slopes, (*by_segment.shape[:2], n_neurons))
+        states[...] = xp.permute_dims(bar if roots is None else bar * roots, (1, 0, 2))
+        return loss, states, by_ridge
 
     def evaluate_at(
         self, at: Iterate, *, by_scale: bool

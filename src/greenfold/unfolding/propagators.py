@@ -85,12 +85,20 @@ class Step(HasArrays):
     #: Memory in bytes that a walk may use in any case. A network of 20,000 neurons needs 2
     #: GB to keep the states of 200 series of 70 steps, and to walk them once less.
     least_bytes: float = 0.0
+    #: Whether the transpose of states is contiguous in memory.
+    by_columns: bool = False
     #: Power of the length of a step with which the error at the end of a stimulus falls.
     accuracy: int = 4
     input_map: ClassVar[Callable[..., Any]]
     input_map_pullback: ClassVar[Callable[..., Any]]
     advance: ClassVar[Callable[..., Any]]
     retreat: ClassVar[Callable[..., tuple[Any, Any]]]
+
+    def push(self, inputs: Array, input_map: Array) -> Any:
+        """Return the pushes (n_cases, …) of inputs (n_cases, n_channels)."""
+        if not self.by_columns:
+            return inputs @ input_map
+        return (input_map.T @ inputs.T).T
 
 
 StepT = TypeVar("StepT", bound=Step, covariant=True)

@@ -75,7 +75,7 @@ CACHED = 2**23
 
 def in_columns(y: Array) -> Any:
     """Return the transpose of rows (n_cases, N), contiguous in memory."""
-    return contiguous(namespace(y).matrix_transpose(y))
+    return contiguous(y.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +127,11 @@ class Product(HasArrays):
 
     def __call__(self, y: Array) -> Any:
         """Return y Mᵀ for rows y (n_cases, N)."""
-        return namespace(y).matrix_transpose(self.matrix @ in_columns(y))
+        return (self.matrix @ in_columns(y)).T
 
     def back(self, bar: Array) -> Any:
         """Return bar M, the adjoint."""
-        return namespace(bar).matrix_transpose(self.transposed @ in_columns(bar))
+        return (self.transposed @ in_columns(bar)).T
 
 
 def cached_rows(n_neurons: int) -> int:

@@ -86,7 +86,7 @@ class Batch:
         for place in places:
             index, step, weight = all_places[place]
             if index != at:
-                at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
+                at, push = index, step.push(self.inputs[index, :, :], self.input_maps[step])
             slopes: list[Any] | None = None if tape is None else []
             before, y = y, step.advance(y, push, slopes)
             if slopes is not None and tape is not None:
@@ -146,14 +146,9 @@ class Batch:
                 elif weight:
                     bar += cotangent if weight == 1 else weight * cotangent
                 slopes = tape.pop()
+                bar, here = step.retreat(bar, slopes)
                 if self.by_scale:
-                    before = slopes.pop()
-                    kept = xp.sum(bar * before * step.keep)
-                    bar, here = step.retreat(bar, slopes)
-                    # What W adds to the cotangent of the state before, times that state.
-                    self.scale_bar += float(xp.sum(bar * before) - kept)
-                else:
-                    bar, here = step.retreat(bar, slopes)
+                    self.scale_bar += float(slopes.pop())
                 # All sub-steps of a step have the same push.
                 push_bar = here if push_bar is None else push_bar + here
                 if place == 0 or places[place - 1][0] != index:

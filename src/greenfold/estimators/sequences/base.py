@@ -23,7 +23,7 @@ from ..._base.model_files import refuse_file
 from ...dynamics.integration import DrivenNetwork, Dynamics
 from ...math.ridge import RidgeSums
 from ...networks import spectra
-from ...networks.echo_state import AnyNetwork, EchoStateNetwork
+from ...networks.echo_state import AnyNetwork, EchoStateNetwork, thinned
 from ...networks.matrices import dense
 from ...networks.reservoir import Reservoir
 from ...optimizers.run import optimize
@@ -55,6 +55,7 @@ from .choice import (
     Candidate,
     Choice,
     DrivenPairs,
+    HeldOut,
     Pairs,
     blocks,
     choose,
@@ -161,21 +162,15 @@ class SequenceEstimator(Checked):
     #: Leak of the network if none is given.
     _default_leak: ClassVar[float]
 
-    def _judge(
-        self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
-    ) -> np.ndarray:
-        """Return squared errors (n_readouts, n_starts, n_steps) on a held-out block.
-
-        Readouts V (n_readouts, n_states, n_targets) and intercepts (n_readouts, n_targets)
-        were fitted without the block.
-        """
+    def _judge(self, run: DrivenPairs, held_out: list[HeldOut]) -> list[np.ndarray]:
+        """Return squared errors (n_readouts, n_starts, n_steps) on each held-out block."""
         raise NotImplementedError
 
     def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
         """Return squared errors (1, n_starts, n_steps) of simple predictions, by name."""
         raise NotImplementedError
 
-    def _stays(self, pairs: Pairs, best: Candidate) -> bool:
+    def _stays(self, run: DrivenPairs, best: Candidate) -> bool:
         """Return whether predictions stay near the data, after a fit to all of them."""
         return True
 
@@ -256,10 +251,11 @@ class SequenceEstimator(Checked):
 
     # Fit
 
-    def _fit(self, pairs: Pairs) -> int:
+    def _fit(self, pairs: Pairs) -> tuple[DrivenPairs, int]:
         """Choose input weights, penalty and inputs seen, and fit the readout.
 
-        Return the index of the last sequence that was long enough to continue from.
+        Return the driven sequences, and the index of the last one that was long enough to
+        continue from.
         """
         seed = int(check_random_state(self.random_state).randint(2**31))
         if self.washout != "auto":
@@ -268,32 +264,38 @@ class SequenceEstimator(Checked):
         drawn, kind = self._drawn(n_channels, seed), DRAWN
         if not isinstance(self.input_weights, str):
             drawn, kind = self._given(drawn, n_channels), GIVEN
-        skipped = self._skipped(self._room(drawn.memory(pairs.longest), pairs))
+        memory = drawn.memory(pairs.longest)
+        skipped = self._skipped(self._room(memory, pairs))
         self._check_known(pairs, skipped)
         unseen = last_blocks(pairs.weights, skipped)
         simple, own, beside = self._without_solving(kind, drawn, pairs, skipped, unseen)
         found = [simple, own] if self.see_input == "auto" else [own]
         if isinstance(self.input_weights, str) and self.input_weights == "solved":
-            found += self._solved(drawn, own.network.n_seen, pairs, skipped, unseen)
-        best = self._accepted(found, pairs)
+            seen = own.network.n_seen
+            found += self._solved(drawn, memory, seen, pairs, skipped, unseen)
+        best, run = self._accepted(found, pairs)
         if best.kind == SOLVED and hasattr(self, "projections_"):
             best = self._certified(best, pairs, skipped)
-            self.driven_ = best.network
+            run = self._drive(pairs, best)
         self._add_choice(best, [simple, *found], beside, pairs, unseen)
-        return self._fit_readout(pairs, best.ridge)
+        return run, self._fit_readout(run, best.ridge)
 
-    def _accepted(self, found: list[Candidate], pairs: Pairs) -> Candidate:
-        """Set and return the best candidate whose readout of all data stays near them."""
+    def _accepted(
+        self, found: list[Candidate], pairs: Pairs
+    ) -> tuple[Candidate, DrivenPairs]:
+        """Return the best candidate whose readout of all data stays near them.
+
+        Its network has become that of the estimator, and has run.
+        """
         left = list(found)
         while left:
             best = choose(left)
-            self._first, self.driven_ = best.first, best.network
-            if self._stays(pairs, best):
-                return best
+            run = self._drive(pairs, best)
+            if self._stays(run, best):
+                return best, run
             left.remove(best)
         best = choose(found)
-        self._first, self.driven_ = best.first, best.network
-        return best
+        return best, self._drive(pairs, best)
 
     @property
     def _ridges(self) -> np.ndarray:
@@ -393,15 +395,12 @@ class SequenceEstimator(Checked):
         """
         reads = slice(first, network.n_states)
 
-        def errors_of(turns: Sequence[list[Block]]) -> list[np.ndarray]:
-            found: list[np.ndarray] = []
-            for turn in turns:
-                readouts = run.readouts(turn, ridges, reads)
-                found += [self._judge(run, block, *readouts) for block in turn]
-            return found
-
-        found = errors_of(turns)
-        errors = joined(found), joined(found + errors_of(more))
+        held_out: list[HeldOut] = []
+        for turn in [*turns, *more]:
+            readouts = run.readouts(turn, ridges, reads)
+            held_out += [(block, *readouts) for block in turn]
+        found = self._judge(run, held_out)
+        errors = joined(found[: sum(map(len, turns))]), joined(found)
         return [
             Candidate(kind, network, first, float(ridge), *both)
             for ridge, *both in zip(ridges, *errors, strict=True)
@@ -458,6 +457,8 @@ class SequenceEstimator(Checked):
             see_input=see_input,
         )
         dt = None if isinstance(network, EchoStateNetwork) else float(self.dt)
+        if not network.gain.is_linear:
+            network = thinned(network)
         return UnseenProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
 
     def _skipped(self, washout: int) -> int:
@@ -466,6 +467,7 @@ class SequenceEstimator(Checked):
     def _solved(
         self,
         drawn: DrivenNetwork,
+        memory: int,
         n_seen: int,
         pairs: Pairs,
         skipped: int,
@@ -484,7 +486,7 @@ class SequenceEstimator(Checked):
         u /= scale
         washout = max(self._room(drawn.memory(train.longest), train), n_seen - 1)
         free, limit = self.ridge == "auto", int(self.max_iter)
-        most = max(self._room(len(pairs.longest), pairs), drawn.memory(pairs.longest))
+        most = max(self._room(len(pairs.longest), pairs), memory)
         turns = [[block] for block in blocks(pairs.weights, skipped)]
         price = u.size / (2 * n_known * train.targets[0].shape[1])
 
@@ -497,11 +499,11 @@ class SequenceEstimator(Checked):
                     network = network.scaled(at.scale)
                 weights, bias = scale * at.u[:, :-1], scale * at.u[:, -1]
                 n_sub = problem.prepared.n_sub or 1
-                driven = DrivenNetwork(network, weights, bias, drawn.dt, n_sub)
-                if driven.memory(pairs.longest) > most:
-                    continue  # what it predicts would depend on where a series begins
-                driven = replace(driven, n_seen=problem.task.see_input)
+                seen = problem.task.see_input
+                driven = DrivenNetwork(network, weights, bias, drawn.dt, n_sub, seen)
                 run = DrivenPairs.of(driven, pairs, skipped)
+                if run.memory > most:
+                    continue  # what it predicts would depend on where a series begins
                 ridges = at.ridge * _LARGER if free else self._ridges
                 made = self._judged(SOLVED, run, driven, 0, ridges, [unseen], turns)
                 found += [replace(candidate, price=price) for candidate in made]
@@ -605,19 +607,17 @@ class SequenceEstimator(Checked):
         """Return the readout of states (…, n_states)."""
         return states[..., self._first :] @ self.readout_ + self.intercept_
 
-    def _memory(self, x: np.ndarray) -> int:
-        """Return the number of steps after which the readout does not see the start."""
-        return self.driven_.n_seen if self._first else self.driven_.memory(x)
-
-    def _drive(self, pairs: Pairs) -> DrivenPairs:
-        """Run all sequences through the chosen network."""
-        memory = self._memory(pairs.longest)
+    def _drive(self, pairs: Pairs, best: Candidate) -> DrivenPairs:
+        """Take the network of a candidate, and run all sequences through it."""
+        self._first, self.driven_ = best.first, best.network
+        run = DrivenPairs.of(self.driven_, pairs, 0)
         # A readout of inputs alone needs no more steps before its first one than it sees.
-        room = memory if self._first else self._room(memory, pairs)
-        return DrivenPairs.of(self.driven_, pairs, self._skipped(room))
+        seen = self.driven_.n_seen
+        room = seen if self._first else self._room(run.memory, pairs)
+        return replace(run, skipped=self._skipped(room))
 
-    def _fit_readout(self, pairs: Pairs, ridge: float) -> int:
-        run, memory = self._drive(pairs), self._memory(pairs.longest)
+    def _fit_readout(self, run: DrivenPairs, ridge: float) -> int:
+        pairs = run.pairs
         self._sums, self.washout_ = run.sums.only(slice(self._first, None)), run.skipped
         self.ridge_ = ridge
         self._solve_readout()
@@ -629,7 +629,7 @@ class SequenceEstimator(Checked):
             for rows, y, weights in zip(run.states, *known, strict=True)
         ]
         self.residual_ = np.sqrt(np.sum(squares, 0) / self._sums.n)
-        unsure = self.washout == "auto" and memory > run.skipped
+        unsure = self.washout == "auto" and not self._first and run.memory > run.skipped
         if unsure and self._depends_on_start(run):
             what = f"the network remembers more than {run.skipped} samples, a quarter of "
             what += f"the longest sequence in `{self._argument}`, so results depend on "

@@ -9,7 +9,6 @@ closed loops.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -96,6 +95,13 @@ class DrivenPairs:
         return cls(network, pairs, states, skipped)
 
     @cached_property
+    def memory(self) -> int:
+        """Number of steps after which the network has forgotten its state."""
+        longest = int(np.argmax([len(one) for one in self.pairs.inputs]))
+        known = self.states[longest]
+        return self.network.memory(self.pairs.inputs[longest], states=known)
+
+    @cached_property
     def sums(self) -> RidgeSums:
         """The sums over the steps that count."""
         sums = RidgeSums.empty(self.network.n_states, self.pairs.targets[0].shape[1])
@@ -146,9 +152,9 @@ class DrivenPairs:
         return ((made - self.pairs.targets[index][steps]) ** 2).mean(2)
 
 
-#: Returns squared errors (n_readouts, n_starts, n_steps) of readouts V (n_readouts,
-#: n_states, n_targets) with intercepts (n_readouts, n_targets) on a held-out block.
-Judge: TypeAlias = Callable[[DrivenPairs, Block, np.ndarray, np.ndarray], np.ndarray]
+#: A block, and readouts V (n_readouts, n_states, n_targets) with intercepts (n_readouts,
+#: n_targets) that were fitted without it.
+HeldOut: TypeAlias = tuple[Block, np.ndarray, np.ndarray]
 
 
 def blocks(weights: list[np.ndarray], skipped: int) -> list[Block]:

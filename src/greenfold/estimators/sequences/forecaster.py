@@ -32,7 +32,7 @@ from .base import (
     has_one_axis,
     is_several,
 )
-from .choice import SHARE, WORST, Block, Candidate, DrivenPairs, Pairs
+from .choice import SHARE, WORST, Block, Candidate, DrivenPairs, HeldOut, Pairs
 from .frames import Frame, is_pandas
 
 #: Number of closed loops to start on a held-out block, and their largest length.
@@ -125,9 +125,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
                 self._x_scale = self._y_scale.joined(known)
             pairs = self._next_samples(found, exog)
             self._largest = max(float(np.abs(one).max()) for one in pairs.targets)
-            latest = self._fit(pairs)
+            run, latest = self._fit(pairs)
             self._last, self._frame = pairs.targets[latest][-1].copy(), frames[latest]
-            run = self._drive(pairs)
             self._held_out = HeldOutLoops.of(run, self.ridge_, self._first)
             self._attractor = Attractor.of(pairs.targets)
         return self
@@ -559,45 +558,56 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         states = self.driven_.advance(states, x)
         return states, states[:, self._first :] @ readout[0] + readout[1]
 
-    def _judge(
-        self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
-    ) -> np.ndarray:
-        """Return squared errors of closed loops that start on a held-out block.
+    def _judge(self, run: DrivenPairs, held_out: list[HeldOut]) -> list[np.ndarray]:
+        """Return squared errors of closed loops that start on held-out blocks.
 
-        They are means over the channels, (n_readouts, n_starts, n_steps). A loop that has
-        diverged stays at the largest error.
+        They are means over the channels, (n_readouts, n_starts, n_steps) for each block. A
+        loop that has diverged stays at the largest error. All loops run together.
         """
-        index, _ = block
-        driven, x, y = run.network, run.pairs.inputs[index], run.pairs.targets[index]
-        begins, n_steps = _starts(block)
-        n_readouts, n_channels = len(V), y.shape[1]
-        states = np.repeat(run.states[index][None, begins], n_readouts, axis=0)
-        found = np.full((n_readouts, len(begins), n_steps), WORST)
-        lost = np.zeros((n_readouts, len(begins)), dtype=bool)
-        for step in range(n_steps):
-            made = np.clip(states @ V + intercepts[:, None], -1e6, 1e6)
-            error = ((made - y[begins + step]) ** 2).mean(2)
+        driven, pairs, n_channels = run.network, run.pairs, self.n_channels_in_
+        x, y = map(np.concatenate, (pairs.inputs, pairs.targets))
+        offsets = np.cumsum([0, *map(len, pairs.inputs)])
+        starts = [_starts(block) for block, _, _ in held_out]
+        # A block with fewer starts repeats its last one.
+        most, longest = max(len(one) for one, _ in starts), max(n for _, n in starts)
+        begins = np.stack([np.pad(s, (0, most - len(s)), "edge") for s, _ in starts])
+        sequences = [block.sequence for block, _, _ in held_out]
+        V = np.stack([one for _, one, _ in held_out])
+        intercepts = np.stack([one for _, _, one in held_out])[:, :, None]
+        states = np.stack(
+            [run.states[k][one] for k, one in zip(sequences, begins, strict=True)]
+        )
+        states = np.repeat(states[:, None], V.shape[1], axis=1)
+        begins += offsets[sequences][:, None]
+        found = np.full((longest, *states.shape[:3]), WORST)
+        lost = np.zeros(states.shape[:3], dtype=bool)
+        for step in range(longest):
+            made = np.clip(states @ V + intercepts, -1e6, 1e6)
+            # Beyond the end of a shorter block, errors are not used.
+            rows = np.minimum(begins + step, len(y) - 1)
+            error = ((made - y[rows][:, None]) ** 2).mean(3)
             lost |= error > WORST
-            found[:, :, step] = np.where(lost, WORST, error)
-            if lost.all() or step + 1 == n_steps:
+            found[step] = np.where(lost, WORST, error)
+            if lost.all() or step + 1 == longest:
                 break
-            extra = x[begins + step + 1, n_channels:]
-            extra = np.broadcast_to(extra, (n_readouts, *extra.shape))
-            now = np.concatenate([made, extra], axis=2)
-            lanes = n_readouts * len(begins)
-            flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
+            ahead = x[np.minimum(rows + 1, len(x) - 1), n_channels:][:, None]
+            extra = np.broadcast_to(ahead, (*made.shape[:3], ahead.shape[3]))
+            now = np.concatenate([made, extra], axis=3).reshape(lost.size, -1)
+            flat = driven.advance(states.reshape(lost.size, -1), now)
             states = flat.reshape(states.shape)
-        return found
+        return [
+            found[:n_steps, i, :, : len(one)].transpose(1, 2, 0)
+            for i, (one, n_steps) in enumerate(starts)
+        ]
 
-    def _stays(self, pairs: Pairs, best: Candidate) -> bool:
+    def _stays(self, run: DrivenPairs, best: Candidate) -> bool:
         """Return whether closed loops from all over the longest series stay near its range.
 
         Their readout is fitted to all series. Near interpolation, a few more samples to fit
         can make a loop unstable. Loops are as long as the unseen samples, or 20 steps, or
         until they had no more skill there.
         """
-        run = self._drive(pairs)
-        reads = slice(self._first, None)
+        reads, pairs = slice(self._first, None), run.pairs
         V, intercepts = run.readouts([], np.array([best.ridge]), reads)
         index = int(np.argmax([len(one) for one in pairs.inputs]))
         x, n = pairs.inputs[index], len(pairs.inputs[index])

@@ -25,7 +25,7 @@ from .base import (
     has_one_axis,
     is_several,
 )
-from .choice import Block, DrivenPairs, Pairs
+from .choice import Block, DrivenPairs, HeldOut, Pairs
 from .frames import Frame
 
 #: Number of parts of a held-out block, for the scatter of errors.
@@ -161,12 +161,12 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         x = [self._x_scale.down(one) for one in pairs.inputs]
         return Pairs(x, [self._y_scale.down(one) for one in pairs.targets], pairs.weights)
 
-    def _judge(
-        self, run: DrivenPairs, block: Block, V: np.ndarray, intercepts: np.ndarray
-    ) -> np.ndarray:
-        """Return mean squared errors in parts of a held-out block, (n_readouts, n, 1)."""
-        weights = run.pairs.weights[block.sequence][block.steps]
-        return _in_parts(run.errors(block, V, intercepts), weights)
+    def _judge(self, run: DrivenPairs, held_out: list[HeldOut]) -> list[np.ndarray]:
+        """Return mean squared errors in parts of held-out blocks, (n_readouts, n, 1)."""
+        return [
+            _in_parts(run.errors(*one), run.pairs.weights[one[0].sequence][one[0].steps])
+            for one in held_out
+        ]
 
     def _simple(self, pairs: Pairs, block: Block) -> dict[str, np.ndarray]:
         """Return the mean squared targets, the errors of their mean, in parts."""
