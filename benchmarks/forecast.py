@@ -324,9 +324,7 @@ def cells(found: Found) -> Iterator[Cell]:
                 if BY_NAME[name] in OTHERS:
                     part = "default" if size == 100 else f"default {size}, {name}"
                     given = name, size, 0.0, seed
-                    yield Cell(
-                        f"{part}|{name}|{size}|0|{seed}", by_default, given, 2 * seed
-                    )
+                    yield Cell(f"{part}|{name}|{size}|0|{seed}", by_default, given, seed)
 
 
 # Report

@@ -153,7 +153,7 @@ def cells(found: Found) -> Iterator[Cell]:
         for name in STEPS:
             for place, origin in enumerate(origins(name)):
                 given = name, int(origin), seed
-                yield Cell(f"{name}|{place}|{seed}", forecasts, given, 3 * seed)
+                yield Cell(f"{name}|{place}|{seed}", forecasts, given, seed)
 
 
 def _noise_row(found: Found, n: int, least: float) -> Row | None:

@@ -1,5 +1,7 @@
 """A driven network step by step, against `Dynamics` and a plain loop."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import issparse
@@ -23,7 +25,8 @@ def test_echo_state_is_a_plain_loop(n_neurons):
     network = EchoStateNetwork.random(n_neurons, leak=0.4, connectivity=0.05, rng=0)
     U, b = weights(network)
     driven = DrivenNetwork(network, U, b)
-    assert isinstance(driven._step.W, Product) == (n_neurons > 100)
+    step: Any = driven._step
+    assert isinstance(step.W, Product) == (n_neurons > 100)
     assert issparse(driven._weights) == (n_neurons > 300)
     x = RNG.normal(size=(50, 2))
     y, rows = np.full(n_neurons, 0.1), []
