@@ -515,4 +515,12 @@ def test_the_size_of_a_fly_brain_on_the_page_on_connectomes():
     claim = (
         f"{core}, with {memory:.1f} GiB beyond the weights, and in {cuda['value']:.0f} s"
     )
-    assert claim in plain("docs/howto/connectome.md")
+    page = plain("docs/howto/connectome.md")
+    assert claim in page
+    name = "20,000 tanh neurons, 200 series: states and gradient"
+    found = row("connectome-cuda", name)
+    assert found["met"]
+    more = found["detail"]
+    assert f"took {more['seconds']:.1f} s on an H200 for 20,000 neurons" in page
+    assert f"{found['value']:.1f} times the products alone" in page
+    assert f"with {more['gpu_mib'] / 1024:.0f} GiB for the states on the way" in page

@@ -365,6 +365,9 @@ def test_a_list_of_edges(beats):
     assert "--inhibitory must name cells" in refused(
         *weights, "known.csv", "--inhibitory", "m1"
     )
+    assert "--inhibitory must list names, or be a file" in refused(
+        *weights, "known.csv", "--inhibitory", "absent.csv"
+    )
     Path("cells.csv").write_text("name\nn0\n")
     assert "--cells does not list" in refused(*weights, "known.csv", "--cells", "cells.csv")
     Path("known.csv").write_text("pre,post,count\nA,B,many\n")

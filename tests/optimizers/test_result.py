@@ -15,6 +15,7 @@ from greenfold import (
     optimize,
     unfold,
 )
+from greenfold.optimizers.method import n_beside
 from greenfold.optimizers.result import MESSAGES, relative_gap
 
 from .linear_cases import ETA, certify, setting
@@ -85,8 +86,19 @@ def test_what_random_projections_are_not_drawn_for():
     unfolding, stimuli = setting(n=6)
     drawn = optimize(unfolding, stimuli, ETA, "random", rng=0)
     assert drawn.random_margins is None  # it is one of them
-    large = unfold(Reservoir.random(501, rng=0), n_steps=3, dt=1.0)
-    assert optimize(large, GaussianStimuli.random(3, rng=0)).random_margins is None
+    assert n_beside(unfolding, size=10_000) == 0
+
+
+def test_a_large_network_stands_beside_three_random_projections():
+    network = unfold(Reservoir.random(501, connectivity=0.01, rng=0), n_steps=3, dt=1.0)
+    stimuli = GaussianStimuli.random(3, rng=0)
+    best = optimize(network, stimuli, ETA, u=np.ones(501))
+    assert best.random_margins is not None
+    assert best.random_margins.shape == (3,)
+    for value, u in zip(best.random_margins, separate(best)[:3], strict=True):
+        alone = optimize(network, stimuli, ETA, u=u).soft_margin
+        assert value == pytest.approx(alone, rel=1e-12)  # the same solve, rounded
+    assert "3 random u: median" in str(best)
 
 
 def test_a_regression_stands_beside_random_projections():

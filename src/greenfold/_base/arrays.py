@@ -190,7 +190,7 @@ def multiply_into(target: Array, one: Any, other: Any) -> None:
 def plus_product(base: Array, left: Array, right: Array) -> Any:
     """Return ``base + left @ right`` as a new array."""
     # PyTorch needs one kernel instead of two. On a GPU, a pass over memory costs a tenth of
-    # a product. A single row goes to cuBLAS as a bias, which it refuses in float64.
+    # a product. A single row goes to cuBLAS as a bias, and it refused one of 20,000.
     fused = getattr(base, "addmm", None)
     if fused is not None and base.shape[0] > 1:
         return fused(left, right)

@@ -19,7 +19,7 @@ from ..apps.report.comparison import Split
 from ..datasets import DataError, OpenedSeries
 from ..datasets import files as formats
 from ..datasets.arrays import load_array, load_arrays
-from ..datasets.connectome import Connectome, is_edge_list, read_connectome
+from ..datasets.connectome import SUFFIXES, Connectome, is_edge_list, read_connectome
 from ..datasets.downloads import load_dataset
 from ..datasets.files import read_bytes, suffix_of
 from ..datasets.parsed import Labels, Missing, canonical_labels, lines_of, naming, reason
@@ -314,8 +314,10 @@ def read_edges(
     if "sign" in given:
         why = "gives signs, and so does the fourth of --columns; leave one out"
         invocation.refuse(why, "inhibitory")
-    listed = inhibitory and len(inhibitory) == 1 and Path(inhibitory[0]).is_file()
-    signs: Any = Path(inhibitory[0]) if inhibitory and listed else inhibitory
+    signs: Any = inhibitory
+    if inhibitory and len(inhibitory) == 1:
+        file = Path(inhibitory[0])
+        signs = file if file.is_file() or suffix_of(file) in SUFFIXES else inhibitory
     found = read_connectome(path, **given, inhibitory=signs, cells=cells)
     signed = f"{int(found.inhibitory.sum())} of them inhibitory"
     invocation.notes.append(f"Read {len(found.names)} cells from {path}, {signed}.")

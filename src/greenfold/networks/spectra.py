@@ -18,11 +18,14 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, eigsh, gmres
 
 from .._base import checks as check
-from .._base.arrays import is_sparse
+from .._base.arrays import exponent, is_sparse
 from .matrices import dense
 
 __all__ = ["Eigenmodes"]
 
+#: Power of two of the largest entry from which on a matrix is scaled first: eigenvalues of
+#: numpy are wrong, without a warning, for entries of 1e±140.
+_FAR = 400
 #: Largest part whose eigenvalues are all computed.
 _SMALL = 500
 #: Entries of small parts that are formed at a time.
@@ -51,6 +54,10 @@ Matrix: TypeAlias = Any
 def largest(matrix: Matrix, which: Literal["real part", "absolute value"]) -> float:
     """Return the largest real part or absolute value of the eigenvalues of a matrix."""
     measured: Any = np.real if which == "real part" else np.abs
+    entries: np.ndarray = matrix.data if is_sparse(matrix) else matrix
+    far = int(exponent(np.array([entries.max(), entries.min()]))) if entries.size else 0
+    if abs(far) > _FAR:
+        return largest(matrix * 2.0**-far, which) * 2.0**far
     if not is_sparse(matrix):
         return float(measured(np.linalg.eigvals(matrix)).max())
     column = circulant_column(matrix)

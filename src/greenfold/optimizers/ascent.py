@@ -40,7 +40,7 @@ _WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 250, 350
 #: Number of series in the first pass that is timed, seconds of a pass from which on the
 #: time of more series is extrapolated, and seconds above which orders from two on are
 #: refused.
-_TIMED, _LONG, _NEVER = 16, 0.3, 86400.0
+_TIMED, _LONG, _NEVER = 4, 1.0, 86400.0
 #: Relative gain of κ per step at which an ascent on an expansion stops by default, and the
 #: gap of the linear optimum at its start.
 _CONVERGED, _LINEAR_GAP = 1e-7, 1e-3
@@ -167,9 +167,9 @@ def foretell(
 ) -> None:
     """Warn before an ascent of more than a minute, and refuse an order that takes a day.
 
-    The estimate times one pass, over more and more series until it takes a while: at order
-    1, many series take little longer than a few. It is at order 2 at most; at higher orders
-    the time grows with the square of the order.
+    The estimate times one pass, over more and more series until it takes a while, and
+    extrapolates the last two: at order 1, many series take little longer than a few. It is
+    at order 2 at most; at higher orders the time grows with the square of the order.
     """
     integrated = isinstance(system, Dynamics)
     order = 1 if integrated else system.order if isinstance(system, Unfolding) else 0
@@ -182,22 +182,27 @@ def foretell(
     elif isinstance(system, Unfolding) and order > 2:
         timed = system.at_order(2)
     rng, shape = np.random.default_rng(0), (n_channels, system.n_steps)
-    some = rng.standard_normal((min(n_series, _TIMED), *shape)) / 10
     u = np.full((system.n_inputs, n_channels), (system.n_inputs * n_channels) ** -0.5)
+
+    def seconds_for(n: int) -> float:
+        some = rng.standard_normal((n, *shape)) / 10
+        start = time.perf_counter()
+        timed.states(some, u)
+        return time.perf_counter() - start
+
     try:
-        timed.states(some[:1], u)  # fills caches, which are not timed
-        while True:
-            start = time.perf_counter()
-            timed.states(some, u)
-            passed = time.perf_counter() - start
-            if passed > _LONG or len(some) == n_series:
-                break
-            some = rng.standard_normal((min(4 * len(some), n_series), *shape)) / 10
+        seconds_for(1)  # fills caches, which are not timed
+        n_timed, each = min(n_series, _TIMED), 0.0
+        passed = seconds_for(n_timed)
+        while n_timed < n_series and (passed < _LONG or n_timed <= _TIMED):
+            before, n_before, n_timed = passed, n_timed, min(n_series, 4 * n_timed)
+            passed = seconds_for(n_timed)
+            each = max(0.0, passed - before) / (n_timed - n_before)
     except FloatingPointError:  # the network diverges; the ascent reports it
         return
-    each = passed / len(some) * max(1.0, (order / 2) ** 2)
+    passed = (passed + each * (n_series - n_timed)) * max(1.0, (order / 2) ** 2)
     walks = _WALKS_INTEGRATED if integrated else _WALKS if order > 1 else _WALKS_FIRST
-    seconds = each * n_series * n_problems * walks
+    seconds = passed * n_problems * walks
     kind = "`Dynamics`" if integrated else f"order={order}"
     size = f"{n_series} series of {system.n_steps} steps and {system.n_inputs} neurons"
     cure = "take fewer neurons or series"

@@ -135,10 +135,10 @@ class Projections(Result, kind="projections"):
         The kind of mask; None for a free u.
     noise_cost : dict or None
         Part of ``variance`` due to each noise of a device: "input", "state" and "readout".
-    random_margins : ndarray (15,) or None
-        Soft margins of random u, each with its best readout, to compare with. They are
-        computed when you first read or print them, for linear systems of at most 500
-        outputs; None otherwise. ``drawn`` holds them, or what computes them.
+    random_margins : ndarray (15,) or (3,) or None
+        Soft margins of random u, each with its best readout, to compare with; three with
+        more than 500 outputs. They are computed when you first read or print them, for
+        linear systems; None otherwise. ``drawn`` holds them, or what computes them.
     """
 
     u: np.ndarray
@@ -256,7 +256,7 @@ class RegressionProjections(Result, kind="regression"):
     mask, share : str or None, float or None
         The kind of mask, None for a free u; and the gain over the upper bound, which holds
         for all unit u.
-    random_losses : ndarray (15,) or None
+    random_losses : ndarray (15,) or (3,) or None
         Losses of random u or masks, each with its best readouts; see
         `Projections.random_margins`.
     starts : ndarray

@@ -24,10 +24,9 @@ from .alternating import Alternating
 from .ascent import Ascent
 from .convex import Convex
 from .method import (
-    N_BESIDE,
     Method,
     Run,
-    draws_fast,
+    n_beside,
     names_of_methods,
     random_margins,
 )
@@ -176,9 +175,9 @@ def optimize(
             whole_u, whole_V = part.whole_input(found.u), part.whole_readout(found.V)
             found = replace(found, u=whole_u, V=whole_V)
         size = stimuli.n_channels * stimuli.n_steps
-        if isinstance(stimuli, SequenceTask) or not draws_fast(system, size):
+        if isinstance(stimuli, SequenceTask) or not (n := n_beside(system, size)):
             return found
-        drawn = partial(random_losses, system, stimuli, N_BESIDE, device.mask)
+        drawn = partial(random_losses, system, stimuli, n, device.mask)
         return replace(found, drawn=drawn)
     eta = check.positive(_ETA if eta is None else eta, "eta")
     size = eta * trace(stimuli.psi)
@@ -209,9 +208,9 @@ def optimize(
         made = run.given(given)
     if part is not None:
         made = replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
-    if chosen.name == "random" or not draws_fast(system, len(stimuli.mu)):
+    if chosen.name == "random" or not (n := n_beside(system, len(stimuli.mu))):
         return made
-    return replace(made, drawn=partial(random_margins, run))
+    return replace(made, drawn=partial(random_margins, run, n))
 
 
 def _method(method: Method | str | None, *, linear: bool) -> Method:
