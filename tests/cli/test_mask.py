@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import cross_val_score
 
 from greenfold import (
     Device,
@@ -280,6 +282,19 @@ def test_several_classes_get_one_mask_and_a_readout_each(tmp_path, loop):
     assert told["accuracy"]["solved"] > 0.6
     text = invoke(*given).stdout
     assert "3, with one mask and a readout each" in text
+    assert "33.3% by naming the largest class" in text
+    # Noise of the readout that the recording does not contain, on the device itself.
+    noisy = json.loads(invoke(*given, "--noise", "2", "--json").stdout)
+    assert noisy["r2"] < told["r2"]
+    mask = weights(out)[1][:, 0]
+    series = (X - np.ravel(noisy["centre"])) * noisy["scale"]
+    driven = noisy["accuracy"]["amplitude"] * series[..., None] * mask
+    ends = np.array([ring(one)[-1] for one in driven])
+    ends = ends + 2 * rng.standard_normal(ends.shape)
+    found = cross_val_score(RidgeClassifier(), ends, labels, cv=20).mean()
+    # 240 series: 3 points each.
+    assert noisy["accuracy"]["solved"] == pytest.approx(found, abs=0.1)
+    assert noisy["accuracy"]["solved"] < told["accuracy"]["solved"] - 0.05
     result = invoke(*given, "--eta", "5", code=2)
     one_sentence(result.stderr)
     assert "--eta is for two classes" in result.stderr
@@ -287,6 +302,33 @@ def test_several_classes_get_one_mask_and_a_readout_each(tmp_path, loop):
     result = invoke(*given, code=1)
     one_sentence(result.stderr)
     assert "has one class (0)" in result.stderr
+
+
+def test_what_no_mask_can_do_and_what_is_not_known_is_said(tmp_path, drive, short_beats):
+    rng = np.random.default_rng(0)
+    states = ring(drive, 0.05)
+    names = [f"drive_{i}" for i in range(N)] + [f"state_{i}" for i in range(N - 1)]
+    bent = tmp_path / "bent.csv"
+    table = np.column_stack([drive, states + 0.2 * states**2])
+    np.savetxt(bent, table, delimiter=",", header=",".join(names), comments="")
+    few = tmp_path / "few.npz"
+    labels = (np.arange(1500) % 3 > 0).astype(int)
+    write_npz(few, rng.standard_normal((1500, STEPS)), labels)
+    told = invoke("mask", bent, few, *QUICK).stdout
+    assert "66.7% by naming the largest class" in told
+    assert "naming the largest class is as accurate" in told
+    assert "more than 2 % of the variance of the outputs is non-linear" in told
+    same = np.tile([[0.0, 1.0], [1.0, 0.0]], (2, STEPS // 2))
+    write_npz(few, same, np.array([0, 0, 1, 1]))
+    result = invoke("mask", bent, few, *QUICK, code=1)
+    one_sentence(result.stderr)
+    assert "coincide" in result.stderr
+    assert "normalize" not in result.stderr
+    np.savetxt(bent, table[:60], delimiter=",", header=",".join(names), comments="")
+    result = invoke("mask", bent, short_beats, "--lags", "1", *QUICK, code=1)
+    one_sentence(result.stderr)
+    assert "too short: 60 samples" in result.stderr
+    assert "record at least 100 samples" in result.stderr
 
 
 @pytest.mark.contract

@@ -180,7 +180,7 @@ def bad(rng):
         "same signal": (same, y, "same signal at inputs 0 and 1"),
         "clipped": (d, clipped, "is clipped at output 0: .* weaker drive"),
         "too regular": (slow, y, "too regular .* white noise"),
-        "too short": (d[:3], y[:3], "too short: .* record at least 4 samples"),
+        "too short": (d[:3], y[:3], "too short: .* record at least 100 samples"),
         "no common clock": (d, y[:-1], "400 samples and `states` 399; .* one clock"),
         "units": ([d, 1e4 * d], [y, y], "not in one unit; convert"),
         "unit of a channel": (d, volts, "channel 1, is .* as large as the others"),

@@ -62,6 +62,31 @@ def test_predictions_without_each_case_are_those_of_fits_without_it(rng):
     np.testing.assert_allclose(found, min(errors, key=lambda one: one[0])[1], atol=1e-9)
 
 
+def test_the_likely_response_has_the_power_of_the_device(rng):
+    """All outputs forget alike: one combination of lags holds the whole response."""
+    waves = 0.6 ** np.arange(STEPS)[::-1]
+    G = waves[:, None, None] * rng.standard_normal((N, N))
+    drive = rng.standard_normal((1500, N))
+    padded = np.concatenate([np.zeros((STEPS - 1, N)), drive])
+    past = np.lib.stride_tricks.sliding_window_view(padded, STEPS, axis=0)
+    states = np.einsum("tin,noi->to", past, G)
+    states += states.std() * rng.standard_normal(states.shape)
+    fitted = MeasuredResponse.fit(drive, states, n_steps=STEPS, n_lags=STEPS).fitted
+    assert fitted is not None
+    power, found = (G**2).sum(), fitted.likely()
+    other = np.eye(STEPS) - np.outer(waves, waves) / (waves @ waves)
+
+    def beside(G):
+        return (np.tensordot(other, G, 1) ** 2).sum() / power
+
+    # The errors hold N · STEPS / 1500 = 3 % of the power; 36 entries per lag scatter, and
+    # the largest of 8 powers of errors exceed their mean by up to (1 + √(8/36))² = 2.2.
+    assert beside(fitted.whole) == pytest.approx(0.03, rel=0.3)
+    assert beside(found) < 0.4 * beside(fitted.whole)
+    # The sum over entries of 2 · entry · error scatters by 2 √(0.03 / 288) = 2 %.
+    assert (found**2).sum() == pytest.approx(power, rel=0.06)
+
+
 @pytest.mark.parametrize(
     ("bend", "recorded", "noise", "spread"),
     [

@@ -117,6 +117,30 @@ def test_samples_with_the_same_past_are_found_across_recordings(rng):
     assert repeated_noise([drive], [left], 3) == (0.0, 0)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_error_of_the_non_linearity_is_known_where_none_is_found(seed):
+    """Estimates of a linear device are negative half of the time."""
+    drive, states = device(np.random.default_rng(seed), 2000, noise=0.2)
+    fitted = MeasuredResponse.fit(drive, states, n_steps=3, n_lags=3).fitted
+    assert fitted is not None
+    found = fitted.shares
+    assert 0 < found.error < 0.05
+    assert found.nonlinearity < 4 * found.error
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.1])
+def test_the_noise_of_the_surrogate_is_that_of_the_recording(rng, drift):
+    """Of 2000 samples, the response takes 240 degrees of freedom, and the drift more."""
+    drive, outputs = device(rng, 2000, drift=drift)
+    states = np.tile(outputs, 4)
+    states = states + 0.5 * rng.standard_normal(states.shape)
+    fitted = MeasuredResponse.fit(drive, states, n_steps=60, n_lags=60).fitted
+    assert fitted is not None
+    # 16 outputs and 1700 degrees of freedom: the power scatters by √(2/27000) = 0.9 %. What
+    # chance takes for non-linearity, up to 4 % of the noise, is missing.
+    assert np.trace(fitted.surrogate.noise) == pytest.approx(16 * 0.25, rel=0.06)
+
+
 def test_drift_is_removed_from_the_response(rng):
     steady = device(np.random.default_rng(1), n=3000, noise=0.01)
     moving = device(np.random.default_rng(1), n=3000, noise=0.01, drift=0.3)
@@ -131,14 +155,16 @@ def test_drift_is_removed_from_the_response(rng):
 
 
 def shares(**given):
+    error = given.pop("error", 1e-4)
     none = dict.fromkeys(("noise", "drift", "even", "odd", "memory"), 0.0) | given
-    return VarianceShares(linear=1 - sum(none.values()), error=1e-4, repeated=0, **none)
+    return VarianceShares(linear=1 - sum(none.values()), error=error, repeated=0, **none)
 
 
 @pytest.mark.parametrize(
     ("given", "factor", "text"),
     [
         ({"noise": 0.5}, (1.15, 5), "drive [0-9.]+ times as strongly"),
+        ({"noise": 0.2, "odd": 0.001, "error": 0.002}, (1.15, 5), "as strongly"),
         ({"noise": 0.2, "odd": 0.1}, (0.1, 0.9), "a stronger drive would bend"),
         ({"odd": 0.3}, (0.1, 0.5), "drive 0.[0-9]+ times as strongly"),
         ({"even": 0.3}, (0.1, 0.5), "drive 0.[0-9]+ times as strongly"),

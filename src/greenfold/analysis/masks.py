@@ -126,6 +126,8 @@ class MaskAccuracy(Shown):
     best : float
         Accuracy of the best of these, chosen on one half of the series and judged on the
         other.
+    chance : float
+        Share of the largest class: the accuracy of always naming it.
     error : float
         Standard error of the difference between ``solved`` and ``best``.
     amplitude : float
@@ -139,6 +141,7 @@ class MaskAccuracy(Shown):
     solved: float
     random: np.ndarray
     best: float
+    chance: float
     error: float
     amplitude: float
     nonlinearity: float
@@ -148,14 +151,19 @@ class MaskAccuracy(Shown):
         """Whether the solved mask surpasses the best random mask beyond all errors.
 
         The errors are those of chance and of the estimate. Nothing is promised if the
-        device bends its outputs too much.
+        device bends its outputs too much (`is_known`).
         """
-        known = self.nonlinearity <= BENT
-        return known and self.solved - self.best > max(_WORTH, 2 * self.error)
+        return self.is_known and self.solved - self.best > max(_WORTH, 2 * self.error)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the device is linear enough for a promise."""
+        return self.nonlinearity <= BENT
 
     def _facts(self) -> dict[str, Any]:
         facts = {"solved": self.solved, "random": float(self.random.mean())}
-        more = {"best": self.best, "error": self.error, "pays": self.pays}
+        more = {"best": self.best, "chance": self.chance, "error": self.error}
+        more["pays"] = self.pays
         return {**facts, **more, "amplitude": self.amplitude}
 
 
@@ -176,18 +184,16 @@ class _Rehearsal:
         fitted = system.fitted
         assert fitted is not None
         self.read = read
-        self.surrogate, self.whole = fitted.surrogate, fitted.shrunk(fitted.whole)
+        self.surrogate, self.G = fitted.surrogate, fitted.likely()
         self.nonlinearity = fitted.shares.nonlinearity
-        errors = fitted.replicates(_OTHERS, rng) - fitted.whole
-        #: What recordings of a device with the response ``whole`` would show.
-        self.estimates = self.whole + errors
-        self.likely = [fitted.shrunk(one) for one in self.estimates]
+        #: What recordings of a device with the response ``G`` would show.
+        self.estimates = self.G + fitted.replicates(_OTHERS, rng) - fitted.whole
         chosen = rng.permutation(len(X))[:_SERIES]
         self.X, self.codes = X[chosen], codes[chosen]
         self.targets = 2.0 * np.eye(int(codes.max()) + 1)[self.codes] - 1
         drive = np.einsum("sck,ic->ski", self.X, u.reshape(system.n_inputs, -1))
         allowed = np.sqrt((fitted.drive_size**2).mean())
-        made = self._path(self.whole, u, self.X)[0] / self.surrogate.size
+        made = self._path(u, self.X)[0] / self.surrogate.size
         largest = [np.sqrt((one**2).mean()) for one in (drive / allowed, made)]
         self.amplitude = min(1 / max(*largest, 1e-300), most)
         sizes, vectors = np.linalg.eigh(self.surrogate.noise)
@@ -210,9 +216,9 @@ class _Rehearsal:
                 self.amplitude * (self.X + one.reshape(self.X.shape)) for one in moved
             ]
 
-    def _path(self, G: np.ndarray, u: np.ndarray, X: np.ndarray) -> np.ndarray:
+    def _path(self, u: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return the linear predictions at the readout and at the steps before it."""
-        R, K = MeasuredResponse(G).input_response(u), X.shape[2]
+        R, K = MeasuredResponse(self.G).input_response(u), X.shape[2]
         path = []
         for lag in range(len(self.surrogate.even)):
             earlier = np.zeros_like(X)
@@ -220,19 +226,19 @@ class _Rehearsal:
             path.append(earlier.reshape(len(X), -1) @ R)
         return np.array(path)
 
-    def _states(self, u: np.ndarray, G: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
+    def _states(self, u: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
         """Return the states without noise, at each moment of the drift."""
-        path, found = self._path(G, u, X), self.surrogate
+        path, found = self._path(u, X), self.surrogate
         states = path[0] + found.bent(path)
-        R = MeasuredResponse(G).input_response(u).reshape(*X.shape[1:], -1)
+        R = MeasuredResponse(self.G).input_response(u).reshape(*X.shape[1:], -1)
         return [
             states + np.einsum("sck,cko,ko->so", X, R, gain) + offset
             for gain, offset in zip(found.gains, found.offsets, strict=True)
         ] or [states]
 
-    def hits(self, u: np.ndarray, G: np.ndarray) -> np.ndarray:
+    def hits(self, u: np.ndarray) -> np.ndarray:
         """Return how often each series is classified correctly, (n_series,)."""
-        states = [np.array(self._states(u, G, X)) for X in self.played]
+        states = [np.array(self._states(u, X)) for X in self.played]
         total, every = np.zeros(len(self.X)), np.arange(len(self.X))
         rounds = zip(cycle(states), self.noise, self.moments, strict=False)
         for own, noise, moments in rounds:
@@ -242,30 +248,20 @@ class _Rehearsal:
             )
         return total / _ROUNDS
 
-    def excess(self, u: np.ndarray, k: int) -> np.ndarray:
-        """Return how many more hits an estimate promises, as its errors are informative."""
-        return self.hits(u, self.likely[k % _OTHERS]) - self.hits(u, self.whole)
-
     def compare(
         self, solved: Sequence[np.ndarray], random: Sequence[np.ndarray]
     ) -> MaskAccuracy:
         """Return the accuracies of masks solved on each estimate, and of random masks."""
-        ours = np.mean(
-            [
-                self.hits(u, self.whole) - self.excess(u, k + 1)
-                for k, u in enumerate(solved)
-            ],
-            axis=0,
-        )
-        theirs = np.array([self.hits(u, self.whole) for u in random])
-        theirs -= np.mean([self.excess(u, k) for k, u in enumerate(random[:_OTHERS])])
+        ours = np.mean([self.hits(u) for u in solved], axis=0)
+        theirs = np.array([self.hits(u) for u in random])
         half = np.arange(len(ours)) % 2 == 0
         best = np.empty(len(ours))
         for one in (half, ~half):
             best[~one] = theirs[theirs[:, one].mean(1).argmax(), ~one]
         error = float((ours - best).std() / np.sqrt(len(ours)))
         found = float(ours.mean()), theirs.mean(1), float(best.mean())
-        return MaskAccuracy(*found, error, self.amplitude, self.nonlinearity)
+        chance = float(np.bincount(self.codes).max() / len(ours))
+        return MaskAccuracy(*found, chance, error, self.amplitude, self.nonlinearity)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -393,7 +389,9 @@ def study_mask(
     eta : float, optional
         10 by default; a task has its own penalty.
     device : Device, optional
-        The device, with a mask as in `optimize` and noise as in `margin_interval`.
+        The device, with a mask as in `optimize` and noise as in `margin_interval`. A task
+        is solved with the noise that its ``ridge`` stands for; ``readout_noise`` then
+        lowers the accuracies alone.
     n_draws : int
         Number of random masks for the comparison.
 
@@ -419,11 +417,13 @@ def study_mask(
     drawing = None if device.mask is None else generator
 
     solve: Any = optimize
-    solved = partial(solve, system, stimuli, eta)
-    best = solved(device=device, rng=drawing)
+    solved, known = partial(solve, system, stimuli, eta), device
+    if isinstance(stimuli, RegressionTask):
+        known = replace(device, readout_noise=None)
+    best = solved(device=known, rng=drawing)
     best.raise_if_interrupted()
     part = device.part_of(system) or Restricted(system)
-    free, mask = replace(device, mask=None), device.mask
+    free, mask = replace(known, mask=None), device.mask
     shape, masks = (part.n_inputs, stimuli.n_channels), list[np.ndarray]()
     for _ in range(check.count(n_draws, "n_draws")):
         u = (

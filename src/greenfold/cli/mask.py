@@ -87,8 +87,8 @@ class Hardware:
     mask : sign for entries ±1, nonnegative, levels=4 for this number of levels whose values
         are solved, levels=-1,0,1 for given levels, box=0,0.2 for a range of the entries of
         unit norm, at-most=10 to drive so few inputs, or free for any entries.
-    noise : Standard deviation of the readout noise on every output, in the unit of the
-        outputs.
+    noise : Standard deviation of readout noise that the recording does not contain, on
+        every output, in the unit of the outputs.
     input_noise : Standard deviation of the noise on every value of the series, after
         scaling.
     range : Smallest and largest drive of an input, such as 0,1; the mask file then holds
@@ -173,10 +173,14 @@ def mask(
         recordings = ([one.drive for one in parts], [one.states for one in parts])
         how = {"n_steps": X.shape[-1], "dt": first.dt or 1.0, "n_lags": recorded.lags}
         device = MeasuredResponse.fit(*recordings, **how)
-        stimuli, unit = (SampleStimuli(X, labels), 1.0) if two else _task(X, labels, device)
-        if not two:
+        stimuli: Any = None
+        unit = 1.0
+        if two:
+            stimuli = SampleStimuli(X, labels)
+        else:
             why = "is for two classes; several are told apart by ridge regression"
-            options.invocation.refuse(why, "eta", "input_noise", "noise", "report")
+            options.invocation.refuse(why, "eta", "input_noise", "report")
+            stimuli, unit = _task(X, labels, device, hardware.noise)
         if isinstance(eta, str):  # cv
             eta = choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best
         step("solving for the mask", 2.0)
@@ -255,11 +259,13 @@ def _labelled(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
     return X, y, name
 
 
-def _task(X: "np.ndarray", labels: "np.ndarray", device: "MeasuredResponse") -> Any:
+def _task(
+    X: "np.ndarray", labels: "np.ndarray", device: "MeasuredResponse", added: float
+) -> Any:
     """Return the regression of one target per class, and the unit of its series.
 
-    The noise of the readout is that of the recording, for series that are played as
-    strongly.
+    The noise of the readout is that of the recording and what is ``added``, for series that
+    are played as strongly.
     """
     import numpy as np
 
@@ -271,7 +277,7 @@ def _task(X: "np.ndarray", labels: "np.ndarray", device: "MeasuredResponse") -> 
     spread = series - series.mean(0)
     unit = float(np.sqrt((spread**2).sum(1).mean())) or 1.0
     strength = np.sqrt((fitted.drive_size**2).sum())
-    noise = float(np.diag(fitted.surrogate.noise).mean()) / strength**2
+    noise = (float(np.diag(fitted.surrogate.noise).mean()) + added**2) / strength**2
     least = _LEAST * float((device.G**2).sum(0).mean())
     targets = (labels[:, None] == np.unique(labels)).astype(float)
     task = RegressionTask.from_cases(series / unit, targets, ridge=max(noise, least))
@@ -373,8 +379,9 @@ def _accuracies(study: Any, scaled: str) -> dict[str, str]:
         return {"scaled series": scaled}
     random = f"{found.random.mean():.1%} random masks on average"
     best = f"{found.best:.1%} the best of {len(found.random)}"
+    largest = f"{found.chance:.1%} by naming the largest class"
     return {
-        "expected accuracy": f"{found.solved:.1%} solved, {random}, {best}",
+        "expected accuracy": f"{found.solved:.1%} solved, {random}, {best}, {largest}",
         "strength of drive": f"{_strength(study):.3g} × scaled series × mask",
         "scaled series": f"{scaled}; --json has all numbers",
     }
@@ -399,12 +406,23 @@ def _notes(study: Any, device: "MeasuredResponse") -> list[str]:
             "The interval includes random masks: record longer to tell them apart.",
         ),
         (
+            found is not None
+            and max(found.solved, found.best) <= found.chance + 2 * found.error,
+            "No mask is expected to tell the classes apart: naming the largest class is "
+            "as accurate.",
+        ),
+        (
             several and behind,
             "A solved mask will not pay: the best random mask is expected to be more "
             "accurate.",
         ),
         (
-            several and found is not None and not (behind or found.pays),
+            several and found is not None and not (behind or found.is_known),
+            "Whether the solved mask pays is not known: more than 2 % of the variance of "
+            "the outputs is non-linear. Drive the device more weakly.",
+        ),
+        (
+            several and found is not None and found.is_known and not (behind or found.pays),
             "Do not count on the solved mask to pay: the best random mask is expected to "
             "be as accurate, within the error of the estimate.",
         ),
@@ -419,7 +437,7 @@ def _notes(study: Any, device: "MeasuredResponse") -> list[str]:
 
 
 #: What is told of the accuracy.
-_ACCURACY = ("solved", "random", "best", "error", "pays")
+_ACCURACY = ("solved", "random", "best", "chance", "error", "pays")
 
 
 def _record(

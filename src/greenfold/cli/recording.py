@@ -31,7 +31,8 @@ def recording(
 
     The command needs no task. It separates the variance of the outputs into the linear
     response to the drive, noise, drift, non-linearity and memory beyond the lags, and
-    says which recording would improve the response.
+    says which recording would improve the response. Its shares can differ from those of
+    mask, which chooses the number of lags by the length of the series.
 
     recording : Random drive and outputs of the device, as for mask.
     out : Draw the response by lag, the rest over time and the curvature to this file: .svg,

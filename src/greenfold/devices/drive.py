@@ -182,10 +182,11 @@ def next_recording(
     noise, even, odd = (max(x, 0.0) for x in (shares.noise, shares.even, shares.odd))
     lags = 2 * n_lags if largest == "memory" else n_lags
     unknowns = lags * len(drive_size)
-    # Noise and non-linearity that this recording cannot show may still be there.
+    # Noise and non-linearity that this recording cannot show may still be there; what it
+    # shows by chance does not forbid a stronger drive, whose recording shows it better.
     noise = max(noise, shares.error / 2)
+    odd = max(odd - shares.error, shares.error / 10)
     lost = noise / factors**2 + even * factors**2 + odd * factors**4
-    odd = max(odd, shares.error / 10)
     bias = _BIAS * odd * factors**4 + _EVEN_BIAS * even * factors**2
     best = int((bias + unknowns / (_LONGER * n_samples) * lost).argmin())
     factor = float(factors[best])

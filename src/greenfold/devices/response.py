@@ -70,6 +70,8 @@ _INFLUENCE_BYTES = 256 * 2**20
 _LARGEST = 1e70
 #: Number of past values that predict a drive.
 _PAST = 16
+#: Least number of samples that tell the causes of errors apart.
+_LEAST = 100
 _OWN_SIGNAL = "drive every input with a random signal of its own"
 _N_LAGS = Argument("n_lags")
 
@@ -136,11 +138,23 @@ class FitReport(Shown):
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
 
-    def shrunk(self, whole: np.ndarray) -> np.ndarray:
-        """Return the likeliest response: each lag of a ``whole``, shrunk by its errors."""
-        power = np.maximum((whole**2).sum((1, 2)), 1e-300)
-        errors = (self.standard_error**2).sum((1, 2))
-        return whole * np.clip(1 - errors / power, 0.0, 1.0)[:, None, None]
+    def likely(self) -> np.ndarray:
+        """Return ``whole`` without the power of its errors.
+
+        The response is a matrix Y of the lags, with the second moment S = Y Yᵀ. Its errors
+        add C to S. Along each combination of lags, Y is shrunk to the power that is left,
+        like the estimator of Efron and Morris: with errors, a device whose outputs all
+        forget alike would seem to have many time constants to tell series apart by.
+        """
+        Y = self.whole.reshape(len(self.whole), -1)
+        errors = self.influence.reshape(*self.influence.shape[:2], -1)
+        C = np.einsum("bno,bmo->nm", errors, errors)
+        S = Y @ Y.T
+        # Lags that were not fitted have no errors.
+        C[np.diag_indices_from(C)] += 1e-12 * np.trace(C) + 1e-20 * np.trace(S)
+        powers, along = linalg.eigh(S, C)  # alongᵀ C along = 1
+        kept = np.sqrt(1 - 1 / np.maximum(powers, 1.0))
+        return (((C @ along) * kept) @ (along.T @ Y)).reshape(self.whole.shape)
 
     def other_responses(self) -> list[np.ndarray]:
         """Return ``whole`` of the device under a weak drive, and as it drifts."""
@@ -632,7 +646,10 @@ def _lags(
         return sum(max(0, len(d) - lags + 1) for d in drives)
 
     def is_long(lags: int) -> bool:
-        return usable(lags) >= 2 * lags * n_inputs
+        return usable(lags) >= least(lags)
+
+    def least(lags: int) -> int:
+        return max(2 * lags * n_inputs, _LEAST)
 
     def memory(lags: int) -> float:
         return 8.0 * (lags * n_inputs) ** 2 * (_N_FOLDS + 3)
@@ -641,7 +658,7 @@ def _lags(
         unknowns = lags * n_inputs
         samples = f"{usable(lags)} samples can be used for {unknowns} unknowns per output"
         short = f"`drive` is too short: {samples} ({n_inputs} inputs × {lags} lags)"
-        total = 2 * unknowns + len(drives) * (lags - 1)
+        total = least(lags) + len(drives) * (lags - 1)
         advice = f"record at least {total} samples, better ten times as many, or pass"
         _refuse_if(not is_long(lags), short, f"{advice} fewer ", _N_LAGS)
 

@@ -147,6 +147,7 @@ class Drift:
     ``power`` (n_outputs,) is the power that they explain beyond chance, and ``error`` the
     standard error of its sum without drift. ``gains`` holds the relative change of the gain
     (n_groups, n_samples, n_outputs), and ``offset`` the change of the outputs themselves.
+    ``n_unknowns`` is the number of coefficients per output.
     """
 
     change: np.ndarray
@@ -154,6 +155,7 @@ class Drift:
     offset: np.ndarray
     power: np.ndarray
     error: float
+    n_unknowns: int
 
 
 def drift_of(part: Filtered, n_unknowns: int) -> Drift:
@@ -166,7 +168,7 @@ def drift_of(part: Filtered, n_unknowns: int) -> Drift:
     offset = np.zeros((n, n_outputs))
     left, q = part.rest, n_slow * (n_groups + 1)
     if not q:
-        return Drift(change, gains, offset, np.zeros(n_outputs), 0.0)
+        return Drift(change, gains, offset, np.zeros(n_outputs), 0.0, 0)
     for k in range(n_outputs):
         X = np.concatenate([slow, *(slow * one[:, [k]] for one in part.made)], axis=1)
         found = np.linalg.lstsq(X, left[:, k], rcond=1e-9)[0]
@@ -182,9 +184,8 @@ def drift_of(part: Filtered, n_unknowns: int) -> Drift:
     noise = slower * power / max(n - q - n_unknowns, 1)
     power = (change**2).mean(0) - noise * q / n
     scatter = np.cov(rest * np.sqrt(slower), rowvar=False).reshape(-1)
-    return Drift(
-        change, gains, offset, power, float(np.sqrt(2 * q * (scatter**2).sum())) / n
-    )
+    error = float(np.sqrt(2 * q * (scatter**2).sum())) / n
+    return Drift(change, gains, offset, power, error, q)
 
 
 def is_sure(drifts: Sequence[Drift]) -> bool:
@@ -256,14 +257,15 @@ def _nonlinear(
         [at + np.arange(len(one)) for at, one in zip(starts, lefts, strict=False)]
     )
     # The states may have been curved at earlier steps, too.
-    best = np.zeros(2), 0.0
+    tried = []
     for n_before in {1, max(2, _VARIABLES // (2 * n_outputs))}:
         X = np.concatenate([_stacked(one, n_before) for one in made])
         kept = np.arange(0, len(X), max(1, -(-len(X) // _COMPARED)))
-        found = _of_products(_whitened(X[kept]), rest[kept], times[kept], 2 * n_lags)
-        best = found if found[0].sum() > best[0].sum() else best
-    even, odd = even + best[0][0], odd + best[0][1]
-    return max(float(even), 0.0), max(float(odd), 0.0), best[1]
+        tried.append(_of_products(_whitened(X[kept]), rest[kept], times[kept], 2 * n_lags))
+    more, error = max(tried, key=lambda one: float(one[0].sum()))
+    if more.sum() > 0:
+        even, odd = even + more[0], odd + more[1]
+    return max(float(even), 0.0), max(float(odd), 0.0), error
 
 
 def _curvature(
@@ -477,9 +479,11 @@ def surrogate(
             gains[:, n_steps - 1 - lag] = means[:, group]
         cuts = [np.array_split(one.offset, _MOMENTS) for one in drifts]
         offsets = np.array([part.mean(0) for one in cuts for part in one]) * unit
-    noise = left.T @ left / max(n - n_lags * parts[0].drive.shape[1], 1)
+    # A fit makes the rest smaller than it is; correct for the number of unknowns.
+    unknowns = n_lags * parts[0].drive.shape[1] + sum(one.n_unknowns for one in drifts)
+    noise = left.T @ left / max(n - unknowns, 1)
     missed = max(shares.noise + shares.nonlinearity + shares.memory, 1e-300)
-    known = shares.noise / missed * float((rest**2).sum()) / n
+    known = shares.noise / missed * float((rest**2).sum()) / max(n - unknowns, 1)
     noise *= min(known / max(float(np.trace(noise)), 1e-300), 1.0)
     return Surrogate(size, *curves, noise=noise, gains=gains, offsets=offsets)
 

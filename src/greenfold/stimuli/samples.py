@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base.arrays import Array, Sliced, is_dask, like, namespace, on_gpu, to_host
+from .._base.messages import Argument, Refusal
 from ..math.class_moments import ClassMoments, labelled_moments, trace
 from ..math.margins import SoftMargin
 from ..systems import LinearSystem, System
@@ -271,12 +272,11 @@ class SampleStimuli(Stimuli):
             centre = (plus.mean + minus.mean) / 2
             distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
             spread = np.sqrt(max(trace(plus.covariance) + trace(minus.covariance), 0.0))
-            check.require(
-                distance > 1e-13 * max(spread, np.abs(centre).max()),
-                "`normalize` = 'paper' scales by the distance between the class means, but "
-                "they coincide; pass normalize=None (the soft margin then depends on the "
-                "variance alone, or on the non-linearity).",
-            )
+            if distance <= 1e-13 * max(spread, np.abs(centre).max()):
+                why = "The series are scaled by the distance between the class means, but "
+                cure = "=None (the soft margin then depends on the variance alone, or on "
+                advice = "; pass ", Argument("normalize"), f"{cure}the non-linearity)"
+                raise Refusal(f"{why}they coincide", advice, ".")
             length = check.positive(1.0 if length is None else length, "length")
             moderate = 1e-100 <= length <= 1e100
             check.must(moderate, "length", "lie between 1e-100 and 1e100", length)
