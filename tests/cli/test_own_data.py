@@ -365,7 +365,7 @@ def test_a_list_of_edges(beats):
     assert "--inhibitory must name cells" in refused(
         *weights, "known.csv", "--inhibitory", "m1"
     )
-    assert "--inhibitory must list names, or be a file" in refused(
+    assert "--inhibitory must be a list of names, or a file" in refused(
         *weights, "known.csv", "--inhibitory", "absent.csv"
     )
     Path("cells.csv").write_text("name\nn0\n")

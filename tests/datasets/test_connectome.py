@@ -231,7 +231,7 @@ def test_wrong_arguments(tmp_path):
         with pytest.raises(TypeError, match=f"`{name}` must be a list of names"):
             read_connectome(path, **{name: value})
     for name in no_names:
-        no_file = f"^`{name}` must list names, or be a file .*; got 'nofile'"
+        no_file = f"^`{name}` must be a list of names, or a file .*; got 'nofile'"
         with pytest.raises(ValueError, match=no_file):
             read_connectome(path, **dict[str, Any]({name: "nofile"}))
     with pytest.raises(ValueError, match="'A' twice"):

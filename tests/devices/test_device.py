@@ -181,6 +181,7 @@ def test_a_support_of_a_non_linear_network():
         ({"inputs": [0, 7]}, "`inputs` must lie between 0 and 6; got 7"),
         ({"outputs": [1, 1]}, "`outputs` names an index twice"),
         ({"inputs": []}, "`inputs` must be indices"),
+        ({"inputs": np.zeros(7, bool)}, "`inputs` must be indices, .* got no true value"),
         ({"inputs": ["AVAL"]}, "`inputs` must be indices, .* for cells .* pass np.isin"),
         ({"inputs": np.ones(6, bool)}, "`inputs` must have 7 truth values"),
         ({"bits": 0}, "`bits` must be at least 1"),

@@ -281,7 +281,7 @@ def _listed_cells(cells: object, argument: str) -> list[str] | None:
         return None
     if isinstance(cells, str | Path):
         path = cells
-        wanted = "list names, or be a file with the names in its first column"
+        wanted = "be a list of names, or a file with the names in its first column"
         must(os.path.exists(path), argument, wanted, repr(str(path)))
         with naming(path):
             names: list[str] = []

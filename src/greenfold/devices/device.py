@@ -238,7 +238,9 @@ def _indices(value: Any, name: str) -> np.ndarray:
     listed = np.flatnonzero(array) if array.dtype == bool else array
     fits = array.ndim == 1 and listed.dtype.kind in "iu" and listed.size
     got = check.shown(value) if np.ndim(value) == 0 else f"shape {array.shape}"
-    if array.dtype.kind in "US":
+    if array.dtype == bool and not listed.size:
+        got = "no true value"
+    elif array.dtype.kind in "US":
         got += "; for cells of a connectome, pass np.isin(connectome.names, [...])"
     check.must(fits, name, "be indices, or truth values, for at least one entry", got)
     if len(np.unique(listed)) < len(listed):
