@@ -222,8 +222,10 @@ def test_dates_without_a_rule_are_left_out_and_told():
     with pytest.raises(DataError, match="follows 2024-01-02., so it cannot be the `t"):
         read(["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"], time="when")
     assert read(["a", "b", "a"]).notes == ("Left out column 'when', which is text.",)
-    with pytest.raises(DataError, match="dates that fall: sort the samples, the oldest"):
+    with pytest.raises(DataError, match="dates out of order .*: sort the samples, the"):
         read(["2024-01-03", "2024-01-02", "2024-01-01"])
+    with pytest.raises(DataError, match="order .2024-01-02 follows 2024-01-05.: sort"):
+        read([f"2024-01-{day:02d}" for day in (1, 5, 2, 4, 3)])
     with pytest.raises(
         DataError, match="'date', asked for with `time`; its columns are wh"
     ):

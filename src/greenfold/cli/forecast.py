@@ -62,9 +62,9 @@ def forecast(
 
     The command first holds out the end of the series, at least a quarter, and forecasts it
     from several origins: with solved and with random input weights, by ridge regression on
-    delays, by the last value and by the last season. It prints the errors and says which
-    forecast is best. Then it fits the network to the whole series, says what it chose, and
-    forecasts what follows.
+    delays, by the last value, by the last season and by the mean. It prints the errors and
+    says which forecast is best. Then it fits the network to the whole series, says what it
+    chose, and forecasts what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
         or .parquet. Its dates or times are continued; columns with other text are left

@@ -324,12 +324,17 @@ def _read_dates(written: NDArray[Any]) -> tuple[NDArray[Any] | None, str]:
         if np.isnat(dates).any():
             continue
         gaps = np.diff(dates).astype(float)
-        falls = len(dates) > 1 and bool((gaps < 0).all())
-        refuse_data(falls, "has dates that fall: sort the samples, the oldest first.")
         if _dates_after(dates, np.zeros(1)) is not None:
             return dates, ""
-        at = int(np.argmax(np.abs(gaps - np.median(gaps)))) if len(gaps) else 0
-        between = f" ({written[at + 1]} follows {written[at]})" if len(gaps) else ""
+        between = ""
+        if len(gaps):
+            ruled = _dates_after(np.sort(dates), np.zeros(1)) is not None
+            mixed = ruled or bool((gaps < 0).all())
+            odd = -gaps if mixed else np.abs(gaps - np.median(gaps))
+            at = int(np.argmax(odd))
+            between = f" ({written[at + 1]} follows {written[at]})"
+            cure = "sort the samples, the oldest first."
+            refuse_data(mixed, f"has dates out of order{between}: {cure}")
         why = f"whose dates are not at regular distances{between}"
     return None, why
 

@@ -11,13 +11,13 @@ import numpy as np
 from ..._base.checks import needs
 from ...datasets import SampledSeries
 from ...estimators.sequences import Backtest, ReservoirForecaster
-from ...estimators.sequences.backtest import DELAYS, DRAWN, LAST, OWN, SEASON
+from ...estimators.sequences.backtest import DELAYS, DRAWN, LAST, MEAN, OWN, SEASON
 from .page import fill_page, write_page
 
 #: Number of channels to draw, beginning with the first.
 _SHOWN = 4
 #: Hue of each forecast, and largest error that its figure shows, in deviations.
-_HUES = {OWN: "solved", DRAWN: "random", DELAYS: "a", LAST: "b", SEASON: "c"}
+_HUES = {OWN: "solved", DRAWN: "random", DELAYS: "a", LAST: "b", SEASON: "c", MEAN: "d"}
 _MOST, _VALUE = 2.5, "value (unit of the data)"
 
 

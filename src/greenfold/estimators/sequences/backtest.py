@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .baselines import DelayRidge, LastSeason
+from .baselines import DelayRidge, LastSeason, Mean
 
 #: A forecast is valid until its error passes this many deviations of the series.
 VALID = 0.4
@@ -18,7 +18,7 @@ VALID = 0.4
 _EQUAL, _UNSEEN = 0.02, 1e-6
 #: Names of the rows of a backtest.
 OWN, DRAWN, DELAYS = "forecaster", "drawn weights", "ridge on delays"
-LAST, SEASON = "last value", "last season"
+LAST, SEASON, MEAN = "last value", "last season", "mean"
 
 
 def valid_steps(
@@ -52,8 +52,8 @@ class Backtest:
     truth : ndarray (n_origins, horizon, n_channels)
     forecasts : dict of ndarray (n_origins, horizon, n_channels)
         By name: "forecaster", "drawn weights" (the same network with random input weights),
-        "ridge on delays", "last value" and, if the series has one, "last season". NaN after
-        a divergence.
+        "ridge on delays", "last value", "mean" and, if the series has one, "last season".
+        NaN after a divergence.
     spread : ndarray (n_channels,)
         Standard deviation of the training samples, the unit of errors; NaN for a channel
         that does not vary there, which errors and coverage leave out.
@@ -197,6 +197,11 @@ class Backtest:
             "All steps: median over the forecasts; worst: the largest; valid steps: until "
             f"an error of {VALID:g}.",
         ]
+        if DELAYS in self.used.values():
+            told.append(
+                f'"{OWN}: {DELAYS}": the fit kept no network, but a regression on the last '
+                f'inputs, chosen by closed loops; "{DELAYS}" was chosen by one step.'
+            )
         if self.coverage is not None:
             told.append(
                 f"The 90 % band contains {100 * self.coverage:.0f} % of these samples."
@@ -251,7 +256,7 @@ def simple_forecasts(
     """Return simple forecasts by name, and the season; fitted before the first origin."""
     train = series[: origins[0]]
     ridge, season = DelayRidge.fit(train), LastSeason.fit(train)
-    models = {DELAYS: ridge, LAST: LastSeason.fit(train, 1)}
+    models = {DELAYS: ridge, LAST: LastSeason.fit(train, 1), MEAN: Mean.fit(train)}
     if season.season > 1:
         models[SEASON] = season
     made = {

@@ -391,8 +391,8 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         not change and need not be fitted. The origins are spread over the last quarter of
         the series, or over a longer part if the horizon needs it, at most the last half.
         Compare with the same network with random input weights, ridge regression on delays
-        with its number and penalty chosen on held-out blocks, the last value, and the last
-        season. The simple forecasts do not see ``exog``.
+        with its number and penalty chosen on held-out blocks, the last value, the last
+        season, and the mean. The simple forecasts do not see ``exog``.
 
         Parameters
         ----------
@@ -416,7 +416,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
         >>> model = ReservoirForecaster(20, input_weights="random", random_state=0)
         >>> table = model.backtest(mackey_glass(600, rng=0), horizon=20)
         >>> sorted(table.medians)
-        ['forecaster', 'last season', 'last value', 'ridge on delays']
+        ['forecaster', 'last season', 'last value', 'mean', 'ridge on delays']
         """
         found = check_sequences(series, "series")
         check.must(len(found) == 1, "series", "be one series", f"{len(found)} of them")
