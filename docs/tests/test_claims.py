@@ -480,6 +480,17 @@ def test_the_benchmarks_page_begins_with_what_was_recorded():
         assert claim in text
 
 
+def test_the_page_on_forecasts_says_what_was_recorded():
+    text = plain("docs/howto/forecast.md")
+    (bands,) = record("_benchmarks/bands.json")["benchmarks"]
+    inside = [one["value"] for one in bands["rows"]]
+    assert len(inside) == 6  # "six series"
+    assert f"contained {min(inside):.0f} to {max(inside):.0f} % of the later" in text
+    solved, drawn = (value("long-run", f"{one}: loops of") for one in ("solved", "drawn"))
+    assert solved == value("long-run", "solved: largest exponent") == 50  # "all 50 seeds"
+    assert f"with random input weights, {drawn:.0f} stay" in text
+
+
 def test_pages_say_what_voting_gained():
     found = record("_vote/vote.json")
     names, ranks, means = (found[k] for k in ("estimators", "mean_rank", "mean_accuracy"))

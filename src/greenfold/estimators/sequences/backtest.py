@@ -200,7 +200,7 @@ class Backtest:
         if DELAYS in self.used.values():
             told.append(
                 f'"{OWN}: {DELAYS}": the fit kept no network, but a regression on the last '
-                f'inputs, chosen by closed loops; "{DELAYS}" was chosen by one step.'
+                f'inputs, chosen by closed loops; "{DELAYS}" by errors of one step.'
             )
         if self.coverage is not None:
             told.append(
