@@ -122,9 +122,10 @@ def test_the_expected_accuracy_is_that_of_the_device(bend, recorded, noise, spre
 
     drawn = np.random.default_rng(5).standard_normal((40, N))
     random = np.mean([accuracy(u / np.linalg.norm(u)) for u in drawn])
-    # 3000 series: an accuracy is known to 0.8 points, and a mean over ten masks whose
-    # accuracies scatter by 4 points to 1.3.
-    assert told.solved == pytest.approx(accuracy(study.projections.u), abs=0.02)
+    # An accuracy of 3000 series and one of 6000 new ones differ by 1 point (of six other
+    # pairs, the last case is off by −1.4 to 0.8, by −0.1 on average), and a mean over ten
+    # masks whose accuracies scatter by 4 points is known to 1.3.
+    assert told.solved == pytest.approx(accuracy(study.projections.u), abs=0.03)
     assert told.random.mean() == pytest.approx(random, abs=0.035)
     assert told.random.max() >= told.best - 0.01
 
