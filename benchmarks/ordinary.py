@@ -121,23 +121,24 @@ def on_noise(n_samples: int, seed: int) -> dict[str, float]:
 def forecasts(name: str, origin: int, seed: int) -> dict[str, float | None]:
     """Error of every model from one origin, in deviations; None where it is not finite."""
     from greenfold import ReservoirForecaster
-    from greenfold.estimators.sequences.baselines import DelayRidge, LastSeason
+    from greenfold.estimators.sequences.backtest import simple_forecasts
 
     every, n = whole(name), STEPS[name]
     before, truth = every[:origin], every[origin : origin + n]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        models: dict[str, Any] = {
-            kind: ReservoirForecaster(input_weights=weights, random_state=seed).fit(before)
-            for kind, weights in (("solved", "solved"), ("drawn", "random"))
-        }
+        made: dict[str, np.ndarray] = {}
+        for kind, weights in (("solved", "solved"), ("drawn", "random")):
+            model: Any = ReservoirForecaster(input_weights=weights, random_state=seed)
+            made[kind] = model.fit(before).forecast(n)
         if seed == 0:  # the others do not depend on it
-            models["ridge on delays"] = DelayRidge.fit(before)
-            models["last value"] = LastSeason.fit(before, 1)
-            models["last season"] = LastSeason.fit(before)
+            rows = every.reshape(len(every), -1)
+            simple = simple_forecasts(rows, np.array([origin]), n)[0]
+            simple.setdefault("last season", simple["last value"])
+            made |= {kind: one[0] for kind, one in simple.items()}
         found: dict[str, float | None] = {}
-        for kind, model in models.items():
-            ahead = np.asarray(model.forecast(n)).reshape(n, -1)
+        for kind, one in made.items():
+            ahead = np.asarray(one).reshape(n, -1)
             error = np.sqrt((((ahead - truth) / before.std(0)) ** 2).mean())
             found[kind] = float(error) if np.isfinite(error) else None
     return found

@@ -196,7 +196,8 @@ def test_forecasts_of_short_noise_are_no_worse_than_ridge_on_delays():
     z, errors = autoregressive(420, np.random.default_rng(0)), []
     for seed, end in enumerate(range(200, 400, 25)):
         model = ReservoirForecaster(20, max_iter=15, random_state=seed).fit(z[:end])
-        both = model.forecast(10), DelayRidge.fit(z[:end]).forecast(10)[:, 0]
+        before = z[:end, None]
+        both = model.forecast(10), DelayRidge.fit(before).forecast(10, before)[:, 0]
         errors.append([np.sqrt(np.mean((one - z[end : end + 10]) ** 2)) for one in both])
     own, simple = np.median(errors, axis=0)
     assert own < 1.15 * simple

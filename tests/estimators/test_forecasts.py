@@ -190,7 +190,7 @@ def test_a_backtest_does_not_train_on_what_it_scores(table, series):
 def test_errors_are_in_deviations_of_the_training_part(table, series):
     first = int(table.origins[0])
     z = series[:first]
-    delays = DelayRidge.fit(z).forecast(30)
+    delays = DelayRidge.fit(z).forecast(30, z)
     wanted = np.sqrt((((delays - series[first : first + 30]) / z.std(0)) ** 2).mean(1))
     assert table.errors["ridge on delays"][0] == pytest.approx(wanted, rel=1e-9)
     total = np.sqrt((wanted**2).mean())

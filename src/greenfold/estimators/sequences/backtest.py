@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .baselines import DelayRidge, LastSeason, Mean
+from .baselines import DelayRidge, season_length
 
 #: A forecast is valid until its error passes this many deviations of the series.
 VALID = 0.4
@@ -255,12 +255,10 @@ def simple_forecasts(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Return simple forecasts by name, and the season; fitted before the first origin."""
     train = series[: origins[0]]
-    ridge, season = DelayRidge.fit(train), LastSeason.fit(train)
-    models = {DELAYS: ridge, LAST: LastSeason.fit(train, 1), MEAN: Mean.fit(train)}
-    if season.season > 1:
-        models[SEASON] = season
-    made = {
-        name: np.array([one.forecast(horizon, series[:at]) for at in origins])
-        for name, one in models.items()
-    }
-    return made, season.season
+    ridge, season = DelayRidge.fit(train), season_length(train)
+    made = {DELAYS: np.array([ridge.forecast(horizon, series[:at]) for at in origins])}
+    made[LAST] = np.repeat(series[origins - 1][:, None], horizon, axis=1)
+    made[MEAN] = np.tile(train.mean(0), (len(origins), horizon, 1))
+    if season > 1:
+        made[SEASON] = series[origins[:, None] - season + np.arange(horizon) % season]
+    return made, season

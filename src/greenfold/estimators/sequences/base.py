@@ -319,7 +319,7 @@ class SequenceEstimator(Checked):
         n_channels = pairs.longest.shape[1]
         n_known = sum(int(np.count_nonzero(one)) for one in pairs.weights)
         most = int(min(_MOST_FEATURES, n_known * _PER_STEP)) // n_channels
-        season = season_length(pairs.inputs)
+        season = season_length(pairs.longest)
         seasons = [season, season + 1] if season > 1 else []
         alone = sorted({p for p in (*DELAYS, *seasons) if p <= most} | {1})
         if self.see_input != "auto":
