@@ -372,9 +372,8 @@ def look_alike(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("selection", ["first", 0, np.random.default_rng(1)])
-def test_sizes_and_labels(look_alike, selection):
-    X_train, y_train, X_test, y_test = ecg5000_paper(look_alike, selection)
+def test_sizes_and_labels(look_alike):
+    X_train, y_train, X_test, y_test = ecg5000_paper(look_alike)
     assert X_train.shape == (354, 3)
     assert X_test.shape == (4332, 3)
     assert [(y_train == label).sum() for label in (1, -1)] == [177, 177]
@@ -394,19 +393,6 @@ def test_first_takes_the_first(look_alike):
     kept = task.X_train[task.y_train == 1, 0]
     np.testing.assert_array_equal(kept, np.flatnonzero(y == 1)[:177])
     assert np.all(np.diff(task.X_train[:, 0]) > 0)  # in the archive's order
-
-
-def test_seeded_draw_repeats_and_differs(look_alike):
-    a, b, c = (ecg5000_paper(look_alike, seed).X_train for seed in (3, 3, 4))
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
-    assert not np.array_equal(a, ecg5000_paper(look_alike).X_train)
-
-
-@pytest.mark.parametrize("selection", ["last", 1.5, None, True])
-def test_wrong_selection(look_alike, selection):
-    with pytest.raises(ValueError, match="`selection` must be"):
-        ecg5000_paper(look_alike, selection)
 
 
 def test_other_files_under_the_name_are_refused(tmp_path):

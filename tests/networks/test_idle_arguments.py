@@ -6,7 +6,6 @@ import pytest
 from greenfold import EchoStateNetwork, Reservoir
 
 RING = np.roll(np.eye(3), 1, axis=0)
-PLACES = np.random.default_rng(0).random((6, 2))
 
 
 @pytest.mark.parametrize(
@@ -15,8 +14,6 @@ PLACES = np.random.default_rng(0).random((6, 2))
         (lambda: Reservoir.random(6, g=0.9, spectral_radius=0.8), "g"),
         (lambda: Reservoir.excitatory_inhibitory(6, g=0.9, spectral_radius=0.8), "g"),
         (lambda: Reservoir.spatial(6, g=0.9, spectral_radius=0.8), "g"),
-        (lambda: Reservoir.spatial(6, positions=PLACES, n_dimensions=2), "n_dimensions"),
-        (lambda: EchoStateNetwork.spatial(6, positions=PLACES, n_dimensions=2), "n_dim"),
         (lambda: Reservoir.from_graph(RING, weight="strength"), "weight"),
         (lambda: EchoStateNetwork.from_graph(RING, weight=None), "weight"),
     ],

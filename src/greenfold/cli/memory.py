@@ -24,7 +24,6 @@ def memory(
         "1-10", "Memory", read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
     ),
     noise: float = opt(0.1, "Memory", sets="readout_noise"),
-    ridge: float | None = opt(None, "Memory"),
     draws: int = opt(10, "Memory", min=1),
     network: NetworkOptions = NetworkOptions(),
     tau: float = opt(2.0, "Network"),
@@ -42,7 +41,6 @@ def memory(
     noise : Standard deviation of the noise on every neuron's state at the readout, for
         input of unit variance. The default of fit is 0; here it must be positive, because
         without noise every u has the same memory.
-    ridge : Ridge penalty, which is the variance of that noise; use it instead of --noise.
     draws : Number of random u.
     tau : Time constant τ of the neurons, in the unit of dt.
     dt : Length of a step.
@@ -55,11 +53,6 @@ def memory(
     from ..devices.device import Device
     from ..unfolding.unfolding import unfold
 
-    if ridge is not None:
-        both = options.invocation.given("noise")
-        refuse_if(both, "--noise and --ridge set the same value; give one")
-        refuse_if(not ridge > 0, f"--ridge must be positive, not {ridge:g}")
-        noise = math.sqrt(ridge)
     alike = "every u of a generic network remembers as many steps as it has neurons"
     why = f"--noise must be positive, not {noise:g}: without noise {alike}"
     refuse_if(not (math.isfinite(noise) and noise > 0), why)

@@ -353,24 +353,18 @@ class BinarySplit(NamedTuple):
     y_test: NDArray[np.int64]
 
 
-def ecg5000_paper(
-    data_dir: Folder = None,
-    selection: Literal["first"] | int | np.random.Generator = "first",
-) -> BinarySplit:
+def ecg5000_paper(data_dir: Folder = None) -> BinarySplit:
     """Load the heartbeat task of the paper: ECG5000, classes 1 and 2.
 
     The archive has 292 + 177 training series of these classes. Balancing the training set
-    to 177 + 177 series and appending the remaining 115 series of class 1 to the test set
-    gives exactly the paper's sizes. Do not compare results with published accuracies, which
-    are for all five classes and the archive's own split.
+    to 177 + 177 series, the first of each class, and appending the remaining 115 series of
+    class 1 to the test set gives exactly the paper's sizes. Do not compare results with
+    published accuracies, which are for all five classes and the archive's own split.
 
     Parameters
     ----------
     data_dir : str or Path, optional
         Data directory; see :func:`load_dataset`.
-    selection : "first", int or numpy Generator, default "first"
-        Which 177 series of class 1 stay in the training set: the first series of the file,
-        or a random draw with this seed or generator. The paper does not say which.
 
     Returns
     -------
@@ -379,18 +373,9 @@ def ecg5000_paper(
         (4332,). Class 1, the normal beats, is +1; class 2, the premature ventricular
         contractions, is -1.
     """
-    is_seed = isinstance(selection, int | np.integer) and not isinstance(selection, bool)
-    known = selection == "first" or is_seed or isinstance(selection, np.random.Generator)
-    wanted = "be 'first', a seed or a NumPy Generator"
-    must(known, "selection", wanted, repr(selection))
     (X_train, y_train), (X_test, y_test) = (_two_classes(one, data_dir) for one in _SPLITS)
-    normal = np.flatnonzero(y_train == 1)
-    n_kept = _COUNTS["train"][1]
-    chosen = normal[:n_kept]
-    if selection != "first":
-        chosen = np.random.default_rng(selection).choice(normal, size=n_kept, replace=False)
     kept = y_train == -1
-    kept[chosen] = True
+    kept[np.flatnonzero(~kept)[: _COUNTS["train"][1]]] = True
     X_test = np.concatenate([X_test, X_train[~kept]])
     y_test = np.concatenate([y_test, y_train[~kept]])
     return BinarySplit(X_train[kept], y_train[kept], X_test, y_test)

@@ -122,7 +122,6 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         reach: float = 0.2,
         connectivity: float = 0.1,
         positions: ArrayLike | None = None,
-        n_dimensions: int | None = None,
         spectral_radius: float = 0.9,
         bias: ArrayLike | None = None,
     ) -> EchoStateNetwork:
@@ -130,8 +129,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         The parameters are those of `Reservoir.spatial` and of `random`.
         """
-        place = reach, connectivity, positions, n_dimensions
-        plan = plans.spatial_plan(n_neurons, 1.0, rng, *place)
+        plan = plans.spatial_plan(n_neurons, 1.0, rng, reach, connectivity, positions)
         weights = plan.draw(check.positive(spectral_radius, "spectral_radius"))
         return cls(weights, leak, gain, bias)
 

@@ -454,7 +454,6 @@ class Reservoir(Network, kind="reservoir"):
         reach: float = 0.2,
         connectivity: float = 0.1,
         positions: ArrayLike | None = None,
-        n_dimensions: int | None = None,
         bias: ArrayLike | None = None,
         max_draws: int = 100,
         spectral_radius: float | None = None,
@@ -477,12 +476,10 @@ class Reservoir(Network, kind="reservoir"):
         connectivity : float
             Mean probability of a connection.
         positions : array_like (n_neurons, n_dimensions), optional
-            Positions of the neurons. By default they are drawn in the unit square (or line,
-            or cube) with periodic boundaries.
-        n_dimensions : int, optional
-            Number of dimensions of drawn positions; 2 by default.
+            Positions of the neurons. By default they are drawn in the unit square with
+            periodic boundaries.
         """
-        place = reach, connectivity, positions, n_dimensions
+        place = reach, connectivity, positions
         plan = plans.spatial_plan(n_neurons, _g(g, spectral_radius), rng, *place)
         make = partial(cls, tau=tau, gain=gain, bias=bias)
         return plans.first_stable(plan, make, spectral_radius, max_draws)

@@ -183,31 +183,27 @@ def spatial_plan(
     reach: float,
     connectivity: float,
     positions: ArrayLike | None,
-    n_dimensions: int | None,
 ) -> WeightPlan:
     """Return a plan for normal weights between neurons at a distance d.
 
     A connection exists with the probability min(1, c exp(−d / reach)); c is such that the
     mean over all pairs is ``connectivity``. The variances onto each neuron add up to g², so
     the eigenvalues fill a disc of radius about g. Positions are given, or drawn in a unit
-    cube with periodic boundaries.
+    square with periodic boundaries.
     """
     source = check.generator(rng)
     n_neurons = check.count(n_neurons, "n_neurons")
     g, reach = check.positive(g, "g"), check.positive(reach, "reach")
-    share, size = _share(connectivity), 2
-    if n_dimensions is not None:
-        size = check.count(n_dimensions, "n_dimensions")
+    share = _share(connectivity)
     _refuse_dense(n_neurons)
     given = None
     if positions is not None:
-        check.without_effect(n_dimensions is not None, "n_dimensions", "beside `positions`")
         given = check.host_array(positions, "positions", ndim=(2,))
         wanted = f"have one row for each of the {n_neurons} neurons"
         check.must(len(given) == n_neurons, "positions", wanted, f"shape {given.shape}")
 
     def make() -> np.ndarray:
-        where = source.random((n_neurons, size)) if given is None else given
+        where = source.random((n_neurons, 2)) if given is None else given
         apart = np.abs(where[:, None, :] - where)
         if given is None:
             apart = np.minimum(apart, 1 - apart)
