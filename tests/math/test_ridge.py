@@ -10,8 +10,11 @@ from scipy import linalg
 from sklearn.linear_model import Ridge, RidgeCV
 
 from greenfold.math.ridge import (
+    PENALTIES,
     RidgeSums,
+    dual_path,
     leave_one_out,
+    mean_square,
     ridge_path,
     solve_dual,
     solve_ridge,
@@ -103,51 +106,54 @@ def cases(rng):
 @pytest.mark.parametrize("penalty", [1e-4, 0.1, 10.0])
 def test_held_out_predictions_are_those_of_fits_without_the_case(cases, weighted, penalty):
     F, targets, omega = cases
-    weights = omega if weighted else None
-    found = solve_dual(F @ F.T, targets, weights, np.array([penalty]))
+    weights = omega if weighted else np.ones(25)
+    penalty *= mean_square(F @ F.T, weights)
+    ((dual, held_out),) = dual_path(F @ F.T, targets, weights, np.array([penalty]))
     for i in range(len(F)):
         kept = np.arange(len(F)) != i
-        one = Ridge(alpha=found.penalty, solver="svd").fit(
-            F[kept], targets[kept], sample_weight=omega[kept] if weighted else None
+        one = Ridge(alpha=penalty, solver="svd").fit(
+            F[kept], targets[kept], sample_weight=weights[kept]
         )
         np.testing.assert_allclose(
-            one.predict(F[i : i + 1])[0], found.held_out[i], rtol=1e-5, atol=1e-6
+            one.predict(F[i : i + 1])[0], held_out[i], rtol=1e-5, atol=1e-6
         )
-    whole = Ridge(alpha=found.penalty, solver="svd").fit(F, targets, sample_weight=weights)
-    np.testing.assert_allclose(F.T @ found.dual, whole.coef_.T, rtol=1e-5, atol=1e-7)
-    share = omega / omega.sum() if weighted else np.full(25, 1 / 25)
-    np.testing.assert_allclose(
-        found.offset - (share @ F) @ F.T @ found.dual, whole.intercept_, rtol=1e-5
-    )
+    whole = Ridge(alpha=penalty, solver="svd").fit(F, targets, sample_weight=weights)
+    np.testing.assert_allclose(F.T @ dual, whole.coef_.T, rtol=1e-5, atol=1e-7)
 
 
 def test_penalty_is_the_one_that_scikit_learn_chooses(cases):
     F, targets, _ = cases
-    found = solve_dual(F @ F.T, targets)
-    theirs = RidgeCV(alphas=found.penalties, scoring=None, store_cv_results=True)
+    equal = np.ones(25)
+    found = solve_dual(F @ F.T, targets, equal)
+    penalties = PENALTIES * mean_square(F @ F.T, equal)
+    ours = [
+        ((targets - held_out) ** 2).mean()
+        for _, held_out in dual_path(F @ F.T, targets, equal, penalties)
+    ]
+    theirs = RidgeCV(alphas=penalties, scoring=None, store_cv_results=True)
     theirs.fit(F, targets)
     errors = theirs.cv_results_.mean(axis=(0, 1))
     # Rounding of sums over n cases, times the condition number of the centred kernel plus
     # penalty (its smallest eigenvalue is the penalty): 4e-9 for the smallest.
     n = len(F)
     largest = np.linalg.norm(F - F.mean(axis=0), 2) ** 2
-    rounding = n * np.finfo(float).eps * (largest + found.penalties) / found.penalties
-    assert (np.abs(found.errors / errors - 1) <= rounding).all()
+    rounding = n * np.finfo(float).eps * (largest + penalties) / penalties
+    assert (np.abs(ours / errors - 1) <= rounding).all()
     assert found.penalty == theirs.alpha_
 
 
 def test_cases_that_look_alike_leave_the_mean(rng):
     targets = rng.standard_normal((6, 1))
-    found = solve_dual(np.ones((6, 6)), targets)
+    found = solve_dual(np.ones((6, 6)), targets, np.ones(6))
     # Coefficients Fᵀ · dual vanish, whatever the features that all cases share.
     np.testing.assert_allclose(found.dual.sum(), 0, atol=1e-9 * np.abs(found.dual).max())
-    np.testing.assert_allclose(found.offset, targets.mean(axis=0))
     others: Any = [np.delete(targets, i).mean() for i in range(6)]
     np.testing.assert_allclose(found.held_out[:, 0], others)
 
 
 def test_single_precision_of_the_gram_matrix_is_enough(cases):
     F, targets, _ = cases
-    exact = solve_dual(F @ F.T, targets)
-    single = solve_dual((F.astype(np.float32) @ F.T.astype(np.float32)), targets)
+    equal, few = np.ones(25), F.astype(np.float32)
+    exact = solve_dual(F @ F.T, targets, equal)
+    single = solve_dual(few @ few.T, targets, equal)
     np.testing.assert_allclose(single.held_out, exact.held_out, atol=1e-3)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, Kernel, SampleStimuli, unfold
+from greenfold.unfolding.kernels import SquareOfInput
 
 from ..conftest import small, unit
 from ..optimizers.nonlinear_cases import setting
@@ -96,5 +97,5 @@ def test_m1_is_the_contraction_of_the_second_green_function(readout, n_channels,
     v = unit(rng, 4)
     third = stimuli.labelled_second_moment.reshape(n_channels, 5, n_channels, 5)
     expected = np.einsum("i,ipqnm,cndm->cpdq", v, unfolding.greens2(), third)
-    found = unfolding.square_of_input()(v, stimuli.labelled_second_moment)
+    found = SquareOfInput(unfolding.maps)(v, stimuli.labelled_second_moment)
     assert found == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())

@@ -14,8 +14,6 @@ from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..apps.report.comparison import Row, Split, Spread
     from ..estimators.margin import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
@@ -148,6 +146,8 @@ _UNJUDGED = "No series were held out, so there is no accuracy: give some with --
 
 def _own_etas(spread: "Spread") -> str:
     """Return a sentence about random u, each with an η of its own."""
+    from ..apps.report.comparison import mean_and_range
+
     noisy = spread.rows[0].noise > 0
     found = spread.noisy_accuracy if noisy else spread.accuracy
     under = " under noise" if noisy else ""
@@ -156,12 +156,14 @@ def _own_etas(spread: "Spread") -> str:
 
 def _accuracies(task: "Split", row: "Row", spread: "Spread | None") -> dict[str, Any]:
     """Return accuracies on test series, beside random u and the most frequent class."""
+    from ..apps.report.comparison import mean_and_range
+
     if task.y_test is None:
         return {}
     found = {"test accuracy": f"{row.accuracy:.2%}"}
     if spread:
         found["with random u"] = mean_and_range(spread.accuracy)
-    found["of the largest class"] = f"{majority(task):.2%}"
+    found["of the largest class"] = f"{task.majority:.2%}"
     if row.noise:
         found[f"under noise {row.noise:g}"] = f"{row.noisy_accuracy:.2%}"
     if row.noise and spread:
@@ -242,22 +244,6 @@ def fit_pooled(
     return fitted, float((fitted.predict(X) == y).mean()), seconds
 
 
-def majority(task: "Split") -> float:
-    """Return the accuracy of always answering the most frequent class in training."""
-    import numpy as np
-
-    labels, counts = np.unique(np.asarray(task.y), return_counts=True)
-    return float((np.asarray(task.judged[1]) == labels[counts.argmax()]).mean())
-
-
-def mean_and_range(shares: "np.ndarray") -> str:
-    """Return the mean and the range of accuracies of several random u."""
-    if len(shares) == 1:
-        return f"{shares[0]:.2%}"
-    lowest, highest = f"{shares.min():.2%}", f"{shares.max():.2%}"
-    return f"{shares.mean():.2%} on average ({lowest} to {highest}, {len(shares)} draws)"
-
-
 def _fit_pooled(
     task: "Split", model: Path | None, report: Path | None, seed: int, jobs: int | None
 ) -> Answer:
@@ -293,7 +279,7 @@ def _fit_pooled(
         "classifier": f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
         f"{fitted.n_oscillators} oscillators, {fitted.n_readouts} readouts each",
         "test accuracy": f"{accuracy:.2%}" if judged else None,
-        "of the largest class": f"{majority(task):.2%}" if judged else None,
+        "of the largest class": f"{task.majority:.2%}" if judged else None,
         "calibration error": show.number(error, ".2%") if judged else None,
         "time": f"{seconds:.1f} s",
         "model": model,

@@ -305,14 +305,6 @@ class Dynamics(System):
             u_bar = namespace(series).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
 
-    def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Return sorted positions of the series that determine the number of sub-steps.
-
-        These are the eight series with the largest squared ``norms`` (n_cases,), and eight
-        others.
-        """
-        return probe_of_norms(norms)
-
     def prepare(self, X: ArrayLike | Array, *, washout: int | None = None) -> Prepared:
         """Prepare to compute the states of the same stimuli at many projections.
 
@@ -537,7 +529,10 @@ def probe_series(X: Array) -> np.ndarray:
 
 
 def probe_of_norms(norms: np.ndarray) -> np.ndarray:
-    """Return the same indices as `probe_series`, from the squared norms of the series."""
+    """Return the same indices as `probe_series`, from the squared norms of the series.
+
+    They are the eight series with the largest norms (n_cases,), and eight others.
+    """
     if len(norms) <= _N_LARGEST + _N_OTHERS:
         return np.arange(len(norms))
     by_norm = np.argsort(norms, kind="stable")

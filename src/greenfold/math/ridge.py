@@ -214,16 +214,13 @@ def leave_one_out(
     return np.array([(one**2).mean() for one in residuals])
 
 
-def predicted_without(
-    features: np.ndarray, targets: np.ndarray, penalties: np.ndarray = PENALTIES
-) -> np.ndarray:
-    """Return the prediction of each case without it, at the penalty with the least error.
+def predicted_without(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the prediction of each case without it, at the best of the `PENALTIES`.
 
-    Arguments are those of `leave_one_out`, but penalties are relative to the mean squared
-    length of a centred case.
+    Arguments are those of `leave_one_out`.
     """
     unit = float(((features - features.mean(0)) ** 2).sum()) / len(features) or 1.0
-    residuals = _residuals_left_out(features, targets, penalties * unit)
+    residuals = _residuals_left_out(features, targets, PENALTIES * unit)
     return targets - min(residuals, key=lambda one: float((one**2).mean()))
 
 
@@ -274,41 +271,27 @@ class DualSolution(NamedTuple):
 
     #: (n_cases, n_targets); coefficients are Fᵀ · dual, because its columns sum to zero.
     dual: np.ndarray
-    #: Prediction at the weighted mean of the cases, (n_targets,).
-    offset: np.ndarray
     #: λ, in units of K.
     penalty: float
     #: Prediction for each case by the solution without that case.
     held_out: np.ndarray
-    #: All penalties compared, and the mean squared leave-one-out error of each.
-    penalties: np.ndarray
-    errors: np.ndarray
 
 
-def solve_dual(
-    gram: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray | None = None,
-    penalties: np.ndarray = PENALTIES,
-) -> DualSolution:
+def solve_dual(gram: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> DualSolution:
     """Minimise Σ_i ω_i |y_i − f(x_i)|² + λ|w|² over f = w·x + b, at the best λ.
 
     ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred. ``weights``
-    are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of centred K.
+    are ω_i > 0.
     """
-    omega = np.ones(len(gram)) if weights is None else weights
-    penalties = penalties * mean_square(gram, omega)
-    best, errors = None, list[float]()
-    path = dual_path(gram, targets, omega, penalties)
-    for penalty, found in zip(penalties, path, strict=True):
-        squares = ((targets - found[1]) ** 2).mean(axis=1)
-        errors.append(float((omega * squares).sum() / omega.sum()))
-        if best is None or errors[-1] < min(errors[:-1]):
-            best = float(penalty), *found
+    best, least = None, np.inf
+    penalties = PENALTIES * mean_square(gram, weights)
+    path = dual_path(gram, targets, weights, penalties)
+    for penalty, (dual, held_out) in zip(penalties, path, strict=True):
+        error = float((weights * ((targets - held_out) ** 2).mean(axis=1)).sum())
+        if best is None or error < least:
+            best, least = DualSolution(dual, float(penalty), held_out), error
     assert best is not None
-    penalty, dual, held_out = best
-    offset = np.average(targets, axis=0, weights=omega)
-    return DualSolution(dual, offset, penalty, held_out, penalties, np.array(errors))
+    return best
 
 
 def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:

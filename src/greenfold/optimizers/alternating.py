@@ -19,6 +19,7 @@ from scipy.optimize import root
 from .._base import checks as check
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
+from ..unfolding.kernels import SquareOfInput
 from ..unfolding.unfolding import Unfolding
 from .linear import Candidate, LinearProblem
 from .method import N_DRAWN, Method, Run, collect
@@ -266,7 +267,7 @@ class QuadraticInput:
                 "quadratic gain and a readout at the end of a step; use 'ascent' instead."
             )
         self.problem, self.system = problem, system
-        self.m1 = system.square_of_input()
+        self.m1 = SquareOfInput(system.maps)
 
     def matrices(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the paper's m₀, m₁ and σ₀ for a readout v, channels before neurons."""

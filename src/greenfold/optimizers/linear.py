@@ -212,18 +212,27 @@ class LinearProblem:
         κ lacks the cost of noise on the states, which does not depend on u. Many inputs
         give a factor of Q.
         """
-        rows = self.system.readout_response(v)
-        mu = self.by_channel(self.stimuli.mu)
-        b = (rows.T @ mu.T).ravel()
         if self.system.n_inputs >= SPARSE_NEURONS:
+            rows = self.system.readout_response(v)
+            mu = self.by_channel(self.stimuli.mu)
+            b = (rows.T @ mu.T).ravel()
             basis, sizes = root(self.stimuli.psi)
             columns = (basis * sizes).reshape(*mu.shape, -1)
             factor = np.einsum("ni,cnr->icr", rows, columns, optimize=True)
             return b, Factored(factor.reshape(b.size, -1))
+        (b,), (Q,) = self.terms_of_readouts(v[None])
+        return b, Q
+
+    def terms_of_readouts(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return b and Q of `input_terms` for each row of V, (k, n) and (k, n, n)."""
+        rows = self.system.readout_response(V.T)  # (n_steps, n_inputs, n_readouts)
+        mu = self.by_channel(self.stimuli.mu)
         psi = np.asarray(self.stimuli.psi).reshape(*mu.shape, *mu.shape)
-        half = np.einsum("cnem,mj->cnje", psi, rows)
-        Q = np.einsum("ni,cnje->icje", rows, half).reshape(b.size, b.size)
-        return b, (Q + Q.T) / 2
+        b = np.einsum("cn,nir->ric", mu, rows, optimize=True).reshape(len(V), -1)
+        half = np.einsum("cnem,mjr->rcnje", psi, rows, optimize=True)
+        Q = np.einsum("nir,rcnje->ricje", rows, half, optimize=True)
+        Q = Q.reshape(len(V), b.shape[1], -1)
+        return b, (Q + Q.swapaxes(1, 2)) / 2
 
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Return the optimal readouts for many η at one u, (n_etas, n_outputs)."""

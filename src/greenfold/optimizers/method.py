@@ -21,6 +21,7 @@ from .._base import checks as check
 from .._base.messages import ArgumentError
 from .._base.threads import few_threads
 from ..devices.device import Device
+from ..devices.masks import Mask
 from ..dynamics.integration import Dynamics
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
@@ -108,6 +109,15 @@ def names_of_methods(
     ]
 
 
+def random_projections(
+    shape: tuple[int, int], rng: np.random.Generator, count: int, mask: Mask | None = None
+) -> Iterator[np.ndarray]:
+    """Yield random unit u (n_inputs, n_channels), or masks."""
+    for _ in range(count):
+        drawn = rng.standard_normal(shape) if mask is None else mask.draw(shape, rng)
+        yield drawn / np.linalg.norm(drawn)
+
+
 @dataclass(frozen=True)
 class Run:
     """One call of `optimize` for two classes, with checked arguments."""
@@ -138,9 +148,8 @@ class Run:
 
     def starts(self, n_starts: int) -> Iterator[np.ndarray]:
         """Yield random unit input projections (n_inputs, n_channels)."""
-        for _ in range(n_starts):
-            u = self.rng.standard_normal((self.system.n_inputs, self.stimuli.n_channels))
-            yield u / np.linalg.norm(u)
+        shape = self.system.n_inputs, self.stimuli.n_channels
+        return random_projections(shape, self.rng, n_starts)
 
     def solve_readout(self, u: np.ndarray, status: str = "solved") -> Candidate:
         """Return u with its best readout."""
@@ -273,10 +282,8 @@ def random_margins(run: Run, n: int) -> np.ndarray:
     device, shape = run.device, (run.system.n_inputs, run.stimuli.n_channels)
     rng, found = check.generator(0, beside=True), list[float]()
     with few_threads(run.system.n_outputs):
-        for _ in range(n):
-            u = rng.standard_normal(shape)
-            u = u if device.mask is None else device.mask.draw(shape, rng)
-            one = run.solve_readout(u / np.linalg.norm(u))
+        for u in random_projections(shape, rng, n, device.mask):
+            one = run.solve_readout(u)
             if device.bits is not None:
                 given = run.linear, one, device.bits, device.mask
                 one = with_few_bits(*given, keep_u=True)

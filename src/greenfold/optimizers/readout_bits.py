@@ -85,7 +85,7 @@ def _compared(
     every = every / np.linalg.norm(every, axis=1, keepdims=True)
     best, value = (every[0], np.eye(1, each)[0]), -np.inf
     for part in _batches(every, max(n_channels * problem.stimuli.n_steps * each, 4096)):
-        b, Q = _input_terms(problem, part)
+        b, Q = problem.terms_of_readouts(part)
         if mask is None:
             found = maximize_on_sphere(b, problem.eta * Q)
             values, inputs = found.value, found.v
@@ -107,19 +107,6 @@ def _batches(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
     step = max(1, _BATCH // size)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def _input_terms(problem: LinearProblem, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return b and Q of `LinearProblem.input_terms` for each row of V."""
-    rows = problem.system.readout_response(V.T)  # (n_steps, n_inputs, n_readouts)
-    n_channels, n = problem.stimuli.n_channels, rows.shape[1]
-    mu = problem.by_channel(problem.stimuli.mu)
-    psi = np.asarray(problem.stimuli.psi).reshape(*mu.shape, *mu.shape)
-    b = np.einsum("cn,nir->ric", mu, rows, optimize=True).reshape(len(V), -1)
-    half = np.einsum("cnem,mjr->rcnje", psi, rows, optimize=True)
-    made = np.einsum("nir,rcnje->ricje", rows, half, optimize=True)
-    made = made.reshape(len(V), n * n_channels, -1)
-    return b, (made + made.swapaxes(1, 2)) / 2
 
 
 def _alternated(

@@ -33,6 +33,7 @@ from ..systems import LinearSystem, System
 from . import normal
 from .bounds import Relaxation
 from .linear import Candidate, LinearProblem, Responses, ascend
+from .method import random_projections
 from .result import RegressionProjections, proven, relative_gap
 
 #: Number of starts, number of random starts while a gap is left, and number of further
@@ -239,7 +240,7 @@ def random_losses(
     problem = _problem(system, task, certify=False)
     shape, rng = (system.n_inputs, task.n_channels), check.generator(0, beside=True)
     with few_threads(system.n_outputs):
-        drawn = _random(shape, rng, n, mask)
+        drawn = random_projections(shape, rng, n, mask)
         gains = [problem.evaluate(u)[1].value for u in drawn]
     return task.variance.sum() - np.array(gains)
 
@@ -256,14 +257,6 @@ def _problem(
     if system.is_linear:
         return LinearRegression(system.maps, task)
     return NonlinearRegression(system, task)
-
-
-def _random(
-    shape: tuple[int, int], rng: np.random.Generator, count: int, mask: Mask | None = None
-) -> Iterator[np.ndarray]:
-    for _ in range(count):
-        drawn = rng.standard_normal(shape) if mask is None else mask.draw(shape, rng)
-        yield drawn / np.linalg.norm(drawn)
 
 
 def _ascended(
@@ -304,7 +297,7 @@ def certify_regression(
             found = Candidate(u, V, margin, "certified", upper_bound=bound)
             return _described(problem, found, [], started)
     _, leading, _ = problem.leading(np.zeros_like(task.cross))
-    starts = [leading, *_random(leading.shape, rng, _STARTS - 1)]
+    starts = [leading, *random_projections(leading.shape, rng, _STARTS - 1)]
     best, values, bound = None, list[float](), np.inf
     relaxation = problem.relaxation
     wanted = relaxation.closer(gap) if certify else gap
@@ -318,7 +311,9 @@ def certify_regression(
             relaxation.lower(kernels, best.u, goal=best.margin.value * (1 + wanted))
             if relative_gap(relaxation.lowest, best.margin.value) > wanted:
                 yield from relaxation.starts()
-                yield from _random(leading.shape, np.random.default_rng(0), _DRAWN)
+                yield from random_projections(
+                    leading.shape, np.random.default_rng(0), _DRAWN
+                )
 
     before = None
     for best in _ascended(problem, every(), _EVALUATIONS, _CONVERGED, values):
@@ -359,7 +354,7 @@ def ascend_regression(
         # The states of an odd network only change sign with u, so −u is not a new start.
         if not np.isclose(*both, rtol=1e-10, atol=0):
             starts.append(-leading)
-    starts += _random(leading.shape, rng, n_starts - len(starts))
+    starts += random_projections(leading.shape, rng, n_starts - len(starts))
     tol, values = tol or _CONVERGED, list[float]()
     *_, best = _ascended(problem, starts, max_evaluations, tol, values)
     if best.status != "interrupted":

@@ -123,7 +123,7 @@ class GaussianStimuli(Stimuli):
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
         halves: list[np.ndarray] = []
-        for _, mean, covariance in _laws(self):
+        for *_, mean, covariance in self.class_laws:
             drawn = rng.standard_normal((n, len(mean)))
             halves.append(mean + drawn @ _root(covariance).T)
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
@@ -133,7 +133,8 @@ class GaussianStimuli(Stimuli):
     @property
     def class_laws(self) -> list[tuple[int, float, np.ndarray, np.ndarray]]:
         """ζ, weight, mean (D,) and covariance (D, D) of each class."""
-        return [(sign, 0.5, m, S) for sign, m, S in _laws(self)]
+        signed = ((sign, sign * self.mu, self.psi + sign * self.chi) for sign in (1, -1))
+        return [(sign, 0.5, mean, covariance) for sign, mean, covariance in signed]
 
     @property
     def labelled_second_moment(self) -> np.ndarray:
@@ -144,11 +145,11 @@ class GaussianStimuli(Stimuli):
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """Return κ of a·x + xᵀCx in closed form, with ∂κ/∂a and ∂κ/∂C."""
-        laws = _laws(self)
-        values = [m @ a + m @ C @ m + np.vdot(C, S) for _, m, S in laws]
+        laws = self.class_laws
+        values = [m @ a + m @ C @ m + np.vdot(C, S) for *_, m, S in laws]
         half = sum(values) / 2
         a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
-        for sign, m, S in laws:
+        for sign, _, m, S in laws:
             # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
             mean_bar = 0.5 * sign - 0.5 * eta * half
             slope, SCS = a + 2 * C @ m, S @ C @ S
@@ -186,7 +187,7 @@ class GaussianStimuli(Stimuli):
         # Any points in general position work; a fixed draw makes results repeatable.
         points = np.random.default_rng(0).standard_normal((n_points // 2, size))
         solve = np.linalg.pinv(_hermite(points, degree))
-        X = np.concatenate([m + points @ _root(S).T for _, m, S in _laws(self)])
+        X = np.concatenate([m + points @ _root(S).T for *_, m, S in self.class_laws])
         first = np.concatenate([0.5 * solve[0], -0.5 * solve[0]])
         second = np.kron(np.eye(2), 0.5 * solve.T @ solve)
         return Design(X.reshape(-1, self.n_channels, self.n_steps), first, second)
@@ -227,7 +228,7 @@ class GaussianStimuli(Stimuli):
         """Draw series of each class (rounded up to pairs), always the same."""
         rng, half, size = np.random.default_rng(0), -(-n_draws // 2), len(self.mu)
         halves: list[np.ndarray] = []
-        for _, mean, covariance in _laws(self):
+        for *_, mean, covariance in self.class_laws:
             z = rng.standard_normal((half, size))
             if half > size:
                 # Whiten the draws: their second moment becomes the identity.
@@ -281,7 +282,7 @@ class GaussianMoments:
         self._kernels = system.kernels_of_all(u)
         self._a, self._C = self._kernels.full()
         means, second = list[np.ndarray](), 0.0
-        for _, m, S in _laws(stimuli):
+        for *_, m, S in stimuli.class_laws:
             tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
             mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
             root = _root(S)
@@ -303,12 +304,6 @@ class GaussianMoments:
         _, a_bar, C_bar = self._stimuli.kernel_margin(self._a @ v, self._C @ v, eta)
         shape = self._shape
         return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
-
-
-def _laws(stimuli: GaussianStimuli) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """Return ζ, mean and covariance of each class."""
-    mu, psi, chi = stimuli.mu, stimuli.psi, stimuli.chi
-    return [(sign, sign * mu, psi + sign * chi) for sign in (1, -1)]
 
 
 def _hermite(points: np.ndarray, degree: int) -> np.ndarray:

@@ -31,7 +31,7 @@ from .._base.arrays import (
     wide,
     working_bytes,
 )
-from ..dynamics.integration import Dynamics, Prepared
+from ..dynamics.integration import Dynamics, Prepared, probe_of_norms
 from ..math.class_moments import ClassMoments
 from ..math.margins import SoftMargin
 from ..systems import Divergence, KernelsOfAll, System
@@ -272,7 +272,7 @@ class IntegratedMap:
             X = designs[0].in_precision(self._single)
             return np.arange(len(X)), self._system.prepare(X)
         norms = chunks.collect(chunks.each(Design.norms, (designs,), self._single))
-        index = self._system.probe(np.concatenate(norms))
+        index = probe_of_norms(np.concatenate(norms))
         values = np.concatenate(chunks.collect(chunks.rows(index, designs, Design.take)))
         values = values.astype(np.float32) if self._single else values
         return index, self._system.prepare(values)

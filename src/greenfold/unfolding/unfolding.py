@@ -22,11 +22,10 @@ from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import by_products, dense
 from ..networks.reservoir import Reservoir
-from ..systems import ResponseSum, System
+from ..systems import System
 from .kernels import (
     Kernel,
     ReadoutKernels,
-    SquareOfInput,
     StateKernels,
     state_kernels,
     table_bytes,
@@ -402,10 +401,6 @@ class Unfolding(System, Shown):
         self._require_kernels()
         return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
 
-    def square_of_input(self) -> SquareOfInput:
-        """Return contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1."""
-        return SquareOfInput(self.maps)
-
     def input_response(self, u: ArrayLike) -> np.ndarray:
         """Return the linear response Rᵤ to one u, (n_channels · n_steps, n_neurons).
 
@@ -422,10 +417,6 @@ class Unfolding(System, Shown):
         vectors = check.host_array(v, "v", ndim=(1, 2))
         check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
         return self.maps.readout_response(vectors)
-
-    def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """Return G(d) = Σ_n d_n G⁽¹⁾_n for weights d (n_channels, n_steps) of the steps."""
-        return self.maps.response_sum(d)
 
     def greens1(self) -> np.ndarray:
         """Return the first-order Green's function, binned (equation 2, `Greensfunction`).

@@ -52,6 +52,12 @@ class Split:
             return self.X, self.y, "training"
         return self.X_test, self.y_test, "test"
 
+    @property
+    def majority(self) -> float:
+        """Return the accuracy of always answering the most frequent class in training."""
+        labels, counts = np.unique(np.asarray(self.y), return_counts=True)
+        return float((np.asarray(self.judged[1]) == labels[counts.argmax()]).mean())
+
 
 @dataclass(frozen=True, eq=False)
 class Row:
@@ -277,18 +283,19 @@ class Spread:
         return self.rows[np.lexsort((self.soft_margin, found))[len(found) // 2]]
 
     def __str__(self) -> str:
-        told = [] if self.rows[0].for_noise else [f"accuracy {_range(self.accuracy)}"]
-        if self.rows[0].noise:
-            told.append(f"under noise {_range(self.noisy_accuracy)}")
+        plain, noisy = map(mean_and_range, (self.accuracy, self.noisy_accuracy))
+        told = [] if self.rows[0].for_noise else [f"accuracy {plain}"]
+        told += [f"under noise {noisy}"] if self.rows[0].noise else []
         which = "median accuracy" + (" under noise" if self.rows[0].noise else "")
         shown = f"{len(self.rows)} random u (the table shows the one of {which})"
         return f"{shown}, linear: {'; '.join(told)}."
 
 
-def _range(shares: np.ndarray) -> str:
+def mean_and_range(shares: np.ndarray) -> str:
+    """Return the mean and the range of accuracies of several random u."""
     if len(shares) == 1:
-        return f"{shares[0]:.1%}"
-    return f"{shares.mean():.1%} on average ({shares.min():.1%} to {shares.max():.1%})"
+        return f"{shares[0]:.2%}"
+    return f"{shares.mean():.2%} on average ({shares.min():.2%} to {shares.max():.2%})"
 
 
 def random_spread(

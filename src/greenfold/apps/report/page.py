@@ -203,13 +203,12 @@ def write_pooled_page(
         pictures.append(figures.moving_stretches(scored))
     found = fitted.predict(X)
     known = np.isin(y, labels)
-    counts = np.unique(np.asarray(task.y), return_counts=True)
     text = fill_page(
         "pooled",
         task=task,
         judged=judged,
         accuracy=float((found == y).mean()),
-        majority=float((y == counts[0][counts[1].argmax()]).mean()),
+        majority=task.majority,
         facts=facts,
         pictures=pictures,
         labels=list(map(str, labels.tolist())),
