@@ -138,7 +138,7 @@ def test_the_door_checks_what_the_maps_do_not():
 
 
 def summed(unfolding, d):
-    return unfolding.maps.response_sum(d[None]).matrix()
+    return unfolding.response_sum(d[None]).matrix()
 
 
 SUMMED = {

@@ -22,7 +22,7 @@ from .._base.threads import with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import by_products, dense
 from ..networks.reservoir import Reservoir
-from ..systems import System
+from ..systems import ResponseSum, System
 from .kernels import (
     Kernel,
     ReadoutKernels,
@@ -417,6 +417,10 @@ class Unfolding(System, Shown):
         vectors = check.host_array(v, "v", ndim=(1, 2))
         check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
         return self.maps.readout_response(vectors)
+
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
+        """Return G(d) = Σ_n d_n G⁽¹⁾_n for weights d (n_channels, n_steps) of the steps."""
+        return self.maps.response_sum(d)
 
     def greens1(self) -> np.ndarray:
         """Return the first-order Green's function, binned (equation 2, `Greensfunction`).
