@@ -33,12 +33,13 @@ def test_noise_has_no_season():
     assert season_length(np.ones((50, 1))) == season_length(np.array([[1.0], [2]])) == 1
 
 
-def test_last_value_and_last_season():
+def test_last_value_mean_and_last_season():
     wave = np.sin(np.arange(120) * np.pi / 6)[:, None] * [1, -3]
     made, season = simple_forecasts(wave, np.array([90, 95]), 15)
     assert season == 12
     assert np.allclose(made["last season"], [wave[90:105], wave[95:110]])
     assert (made["last value"] == wave[[89, 94]][:, None]).all()
+    assert (made["mean"] == wave[:90].mean(0)).all()
 
 
 def test_delay_ridge_is_ridge_of_scikit_learn():
