@@ -282,8 +282,10 @@ def random_margins(run: Run, n: int) -> np.ndarray:
     device, shape = run.device, (run.system.n_inputs, run.stimuli.n_channels)
     rng, found = check.generator(0, beside=True), list[float]()
     with few_threads(run.system.n_outputs):
-        for u in random_projections(shape, rng, n, device.mask):
-            one = run.solve_readout(u)
+        for _ in range(n):
+            u = rng.standard_normal(shape)
+            u = u if device.mask is None else device.mask.draw(shape, rng)
+            one = run.solve_readout(u / np.linalg.norm(u))
             if device.bits is not None:
                 given = run.linear, one, device.bits, device.mask
                 one = with_few_bits(*given, keep_u=True)
