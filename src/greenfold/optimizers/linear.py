@@ -230,8 +230,8 @@ class LinearProblem:
         psi = np.asarray(self.stimuli.psi).reshape(*mu.shape, *mu.shape)
         b = np.einsum("cn,nir->ric", mu, rows, optimize=True).reshape(len(V), -1)
         half = np.einsum("cnem,mjr->rcnje", psi, rows, optimize=True)
-        Q = np.einsum("nir,rcnje->ricje", rows, half, optimize=True)
-        Q = Q.reshape(len(V), b.shape[1], -1)
+        terms = np.einsum("nir,rcnje->ricje", rows, half, optimize=True)
+        Q = terms.reshape(len(V), b.shape[1], -1)
         return b, (Q + Q.swapaxes(1, 2)) / 2
 
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
