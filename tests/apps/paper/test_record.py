@@ -20,9 +20,8 @@ def test_recorded_in_full_with_todays_parameters(name):
     record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     assert not record["quick"]
     today: Any = plain(asdict(module.FULL))
-    # A parameter that is new since has the value that was fixed before. How the work is
-    # cut for processes does not enter its numbers.
-    given = {key: one for key, one in record["parameters"].items() if key != "chunk"}
+    # A parameter that is new since has the value that was fixed before.
+    given = record["parameters"]
     assert given == {key: today[key] for key in given}
 
 

@@ -278,8 +278,8 @@ def _draw_held(axes: "look.Axes", single: dict, p: Parameters) -> None:
     axes.plot(times[-1], held[-1], "o", color=SOLVED, ms=5)
     axes.axhline(0, color="k", lw=0.6, ls=":")
     low = held.min()
-    axes.set_ylim(1.05 * low, -0.75 * low)
-    near = axes.inset_axes((0.1, 0.62, 0.5, 0.26))
+    axes.set_ylim(1.05 * low, -0.95 * low)
+    near = axes.inset_axes((0.1, 0.67, 0.5, 0.24))
     near.plot(times[late], held[late], ".-", color=SOLVED, lw=1.2, ms=3)
     near.axhline(0, color="k", lw=0.6, ls=":")
     near.set_ylim(-0.12, 0.06)
@@ -366,10 +366,10 @@ def _draw_angle(axes: "look.Axes", angle: dict, p: Parameters) -> None:
         margins = np.array(angle[key])
         axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
         axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
-    axes.set(xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))
+    axes.set(xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.6 * top))
     title = f"rotating $u$ away from the solved $u$, $T = {p.angle_time:g}$"
     x = "angle to the solved $u$ (degrees)"
-    look.panel(axes, "d", title, x, look.MARGIN, "center left")
+    look.panel(axes, "d", title, x, look.MARGIN, "upper left")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
