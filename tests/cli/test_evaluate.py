@@ -88,6 +88,7 @@ def test_a_large_connectome_is_compared_in_its_linear_network(beats):
     assert [row["order"] for row in json.loads(found.stdout)["rows"]] == [0, 0]
     told = " ".join(invoke("evaluate", beats, "--weights", "edges.csv").stdout.split())
     assert "The non-linear network is left out" in told
+    assert "3 random u " in told
 
 
 def test_few_cells_are_driven_as_well_as_possible(beats):

@@ -412,7 +412,10 @@ def compare(
         step("drawing random u", 3)
         plain = {k: v for k, v in parameters.items() if k not in ("alpha", "certify")}
         (first,) = measured([("random", 0)], parameters=plain, refit=False)
-        spread = comparison.random_spread(first, task, seed=seed, parameters=plain)
+        # A few draws say enough where each takes long.
+        n_draws = 3 if first.reservoir.n_neurons > _LARGE else 11
+        drawn: Any = {"n_draws": n_draws, "seed": seed, "parameters": plain}
+        spread = comparison.random_spread(first, task, **drawn)
         typical, todo = spread.median, iter(weights[1:])
         u = typical.classifier.input_projection
         rows = measured(
