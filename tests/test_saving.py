@@ -270,8 +270,8 @@ OF_EVERY_KIND = {
     "echo state network": lambda: EchoStateNetwork.random(3, leak=0.4, rng=0),
     "kernel": lambda: Kernel(np.ones((1, 2)), np.ones((1, 2, 1, 2))),
     "response": lambda: MeasuredResponse.fit(
-        drive := np.random.default_rng(0).standard_normal((60, 1)),
-        drive * [1, 2] + 0.1 * np.random.default_rng(1).standard_normal((60, 2)),
+        drive := np.random.default_rng(0).standard_normal((120, 1)),
+        drive * [1, 2] + 0.1 * np.random.default_rng(1).standard_normal((120, 2)),
         n_steps=3,
     ),
     "result": lambda: optimize(
