@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,8 +81,12 @@ _FREE_RIDGE, _HELD_RIDGE = 1e-6, 1e-9
 _RADII, _SMALL_RADIUS = (0.02, 1.2), 0.1
 #: Steps of a path to judge besides its last, and factors of its penalty to judge there.
 _KEPT, _LARGER = (3, 12, 50, 100), np.array([1.0, 100.0])
-#: Share of the evaluations that each path may take before the best of them goes on.
-_FIRST_SHARE = 1 / 8
+#: Shares of the evaluations after which paths are compared, and how many of the best go on
+#: (successive halving: Jamieson & Talwalkar, AISTATS 2016).
+_ROUNDS = ((1 / 16, 2), (1 / 4, 1), (1.0, 1))
+#: Draws of input weights to start from with the radius held. Where part of the state of a
+#: system is hidden, one start in five ends in a loop that is valid for half as long.
+_N_DRAWS = 3
 #: Penalties at which a linear network is solved with a certificate.
 _CERTIFIED = np.array([1e-9, 1e-6, 1e-3])
 #: Number of starts that are compared, and change of predictions that counts, relative to
@@ -146,6 +150,14 @@ class Scale:
     def after(self, n: int) -> Scale:
         """Return the scale of the channels from ``n`` on."""
         return Scale(self.mean[n:], self.deviation[n:])
+
+
+class Way(NamedTuple):
+    """Where a path of a solve starts, the limits of its scale if free, and its problem."""
+
+    start: Iterate
+    scales: tuple[float, float] | None
+    problem: UnseenProblem
 
 
 class SequenceEstimator(Checked):
@@ -272,7 +284,7 @@ class SequenceEstimator(Checked):
         found = [simple, own] if self.see_input == "auto" else [own]
         if isinstance(self.input_weights, str) and self.input_weights == "solved":
             seen = own.network.n_seen
-            found += self._solved(drawn, memory, seen, pairs, skipped, unseen)
+            found += self._solved(drawn, seed, memory, seen, pairs, skipped, unseen)
         best, run = self._accepted(found, pairs)
         if best.kind == SOLVED and hasattr(self, "projections_"):
             best = self._certified(best, pairs, skipped)
@@ -418,10 +430,16 @@ class SequenceEstimator(Checked):
                 allow_unstable=True,
                 rng=rng,
             )
-        n, scale = network.n_neurons, self.input_scale / np.sqrt(n_channels)
-        weights = scale * rng.uniform(-1, 1, (n, n_channels))
-        bias = self.bias_scale * rng.uniform(-1, 1, n)
-        return DrivenNetwork(network, weights, bias, float(self.dt))
+        drawn = self._random_weights(network.n_neurons, n_channels, rng)
+        return DrivenNetwork(network, *drawn, float(self.dt))
+
+    def _random_weights(
+        self, n_neurons: int, n_channels: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return random input weights (n_neurons, n_channels) and a bias (n_neurons,)."""
+        scale = self.input_scale / np.sqrt(n_channels)
+        weights = scale * rng.uniform(-1, 1, (n_neurons, n_channels))
+        return weights, self.bias_scale * rng.uniform(-1, 1, n_neurons)
 
     def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
         """Return the network with the given input weights, and a bias if they hold one."""
@@ -467,6 +485,7 @@ class SequenceEstimator(Checked):
     def _solved(
         self,
         drawn: DrivenNetwork,
+        seed: int,
         memory: int,
         n_seen: int,
         pairs: Pairs,
@@ -523,42 +542,51 @@ class SequenceEstimator(Checked):
                 points.append(Iterate(best.u.reshape(u.shape), float(ridge)))
             return judged(points, problem)
 
-        ways = self._paths(problem, problems.get(0, problem))
+        draws, size = [u], (drawn.n_neurons, u.shape[1] - 1)
+        for k in range(1, _N_DRAWS):
+            other = self._random_weights(*size, np.random.default_rng([seed, k]))
+            draws.append(np.column_stack(other))
+            draws[-1] /= np.linalg.norm(draws[-1])
+        ways = self._ways(draws, problem, problems.get(0, problem))
 
-        def walked(way: int, after: int, n: int) -> tuple[list[Candidate], int]:
+        def walked(way: Way, after: int, n: int) -> tuple[list[Candidate], int]:
             """Return points after some steps on a way, and the number of all its steps."""
-            ridge, factor, scales, one = ways[way]
-            start = Iterate(u, ridge if free else float(self.ridge), factor)
+            start, scales, one = way
             path = one.follow(start, free_ridge=free, scales=scales, max_iter=n)
             path, last = [start, *path], len(path)
             kept = {k for k in (*_KEPT, last) if after < k <= last}
             return judged([path[k] for k in sorted(kept)], one), last
 
-        # Each path goes a part of the way, and the best of them on.
-        first = max(round(limit * _FIRST_SHARE), 1)
-        walks = [walked(way, -1, first) for way in range(len(ways))]
-        found = [one for walk, _ in walks for one in walk]
-        if not found:
-            return found
-        owners = [way for way, (walk, _) in enumerate(walks) for _ in walk]
-        best = owners[int(np.argmin(costs([one.every for one in found])))]
-        return found + walked(best, walks[best][1], limit)[0]
+        found = [list[Candidate]() for _ in ways]
+        alive, steps = list(range(len(ways))), [-1] * len(ways)
+        for share, n_best in _ROUNDS:
+            for index in alive:
+                n = max(round(limit * share), 1)
+                made, steps[index] = walked(ways[index], steps[index], n)
+                found[index] += made
+            owners = [index for index in alive for _ in found[index]]
+            every = [one.every for index in alive for one in found[index]]
+            order = np.argsort(costs(every), kind="stable") if every else []
+            alive = list(dict.fromkeys(owners[k] for k in order))[:n_best]
+        return [one for some in found for one in some]
 
-    def _paths(
-        self, problem: UnseenProblem, of_states: UnseenProblem
-    ) -> list[tuple[float, float, tuple[float, float] | None, UnseenProblem]]:
-        """Return penalty and scale of W at the start, limits of the scale, and problem.
+    def _ways(
+        self, draws: list[np.ndarray], problem: UnseenProblem, of_states: UnseenProblem
+    ) -> list[Way]:
+        """Return the paths to follow from drawn weights of unit norm.
 
         With a free radius, a path does not need last inputs beside the states.
         """
-        held = _HELD_RIDGE, 1.0, None, problem
+        ridge = float(self.ridge) if self.ridge != "auto" else None
+        held = [Way(Iterate(u, ridge or _HELD_RIDGE), None, problem) for u in draws]
         if self.reservoir is not None:
-            return [held] if of_states is problem else [held, (*held[:3], of_states)]
+            alone = [] if of_states is problem else [held[0]._replace(problem=of_states)]
+            return held + alone
         radius = float(self.spectral_radius)
         limits = min(_RADII[0] / radius, 1.0), max(_RADII[1] / radius, 1.0)
-        starts = {1.0, min(_SMALL_RADIUS / radius, 1.0)}
-        free = [(_FREE_RIDGE, scale, limits, of_states) for scale in sorted(starts)]
-        return [*free, held]
+        starts = sorted({1.0, min(_SMALL_RADIUS / radius, 1.0)})
+        free = [Iterate(draws[0], ridge or _FREE_RIDGE, scale) for scale in starts]
+        return [*(Way(start, limits, of_states) for start in free), *held]
 
     def _certified(self, best: Candidate, pairs: Pairs, skipped: int) -> Candidate:
         """Return the certified weights of all sequences, at the penalty that was chosen."""

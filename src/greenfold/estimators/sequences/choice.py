@@ -33,9 +33,9 @@ _NO_SKILL = 0.05
 #: error that nobody sees.
 _ALIKE, _UNSEEN = 0.01, 1e-6
 #: Number of standard errors by which another candidate must be better than a readout of the
-#: inputs alone, and than drawn weights; and share. Loops that start close together are
-#: alike, so a standard error is too small.
-_ERRORS_ALONE, _ERRORS, _BETTER = 2.0, 1.0, 0.05
+#: inputs alone, and within which few starts agree with many, as loops that start close
+#: together are alike; and share.
+_ERRORS, _BETTER = 2.0, 0.05
 #: Difference of the logs beyond which a few starts that fail do not count.
 _MUCH = 0.5
 
@@ -282,22 +282,40 @@ def stand_for_kinds(found: list[Candidate]) -> list[Candidate]:
 def is_better(one: Candidate, other: Candidate) -> bool:
     """Return whether one is clearly better than another.
 
-    It is on the unseen steps, by more than its price. With the many starts on all blocks,
-    the difference is beyond the scatter. If it is not large, neither may the mean square
-    be larger: where noise limits all forecasts, the logs of single errors say little.
+    It is on the unseen steps, by more than its price, and on all blocks, by more than the
+    scatter of the many starts there. The starts on the unseen steps are few. So it is
+    better than drawn weights, too, if it is so on all blocks, less the price for having
+    seen most of them, and if the few agree within their scatter.
+
+    If the difference is not large, the mean square may not be larger: where noise limits
+    all forecasts, the logs of single errors say little.
     """
-    scales = Scales.of([one.errors, other.errors])
-    apart = (scales.logs(other.errors) - scales.logs(one.errors)).mean()
-    scales = Scales.of([one.every, other.every])
-    differences = scales.logs(other.every) - scales.logs(one.every)
-    if len(differences) < 2:
+    unseen = _gains(one.errors, other.errors)
+    gains = _gains(one.every, other.every)
+    if len(gains) < 2:
         return False
-    least = _ERRORS_ALONE if other.first else _ERRORS
-    least *= differences.std() / np.sqrt(len(differences) - 1)
+    mean, scatter = gains.mean(), _scatter(gains)
+    alone, least = bool(other.first), max(_BETTER, one.price)
+    clear = unseen.mean() > least and mean > scatter * (_ERRORS if alone else 1)
+    if not alone and not clear:
+        worth = mean - one.price
+        agree = unseen.mean() > worth - _ERRORS * _scatter(unseen)
+        clear = agree and worth > max(_BETTER, scatter)
+    scales = Scales.of([one.every, other.every])
     squares = (np.minimum(two.every, _UNRELATED).mean(0) for two in (other, one))
     before, after = map(scales.logs, squares)
-    clear = apart > max(_BETTER, one.price) and differences.mean() > least
-    return bool(clear and (before > after or differences.mean() > _MUCH))
+    return bool(clear and (before > after or mean > _MUCH))
+
+
+def _gains(errors: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return by how much the mean log of errors is below that of others, at each start."""
+    scales = Scales.of([errors, others])
+    return scales.logs(others) - scales.logs(errors)
+
+
+def _scatter(gains: np.ndarray) -> float:
+    """Return the standard error of the mean, for independent starts."""
+    return float(gains.std() / np.sqrt(max(len(gains) - 1, 1)))
 
 
 def choose(found: list[Candidate]) -> Candidate:

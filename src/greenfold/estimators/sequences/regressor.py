@@ -63,7 +63,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         neuron does not depend on the number of channels, and the bias from ±bias_scale.
         Solved weights have the norm of the drawn weights.
     reservoir : Reservoir or EchoStateNetwork, optional
-        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then ignored.
+        Your own network, instead of ``n_neurons``, ``spectral_radius`` and ``leak``.
     dt : float
         Time between samples in the unit of ``reservoir.tau``, for networks in continuous
         time.
@@ -77,8 +77,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         none, a few and a season (`season_length` of the inputs), and also a readout of the
         last inputs alone.
     max_iter : int
-        Maximum number of evaluations on the best path of the solve. All paths take an
-        eighth of them: with a held spectral radius, and with a free one from two starts.
+        Maximum number of evaluations on the best path of the solve. All five paths take a
+        sixteenth of them, and two a quarter: the spectral radius is held, from three draws
+        of the weights, or free, from two values.
     random_state : int, RandomState or None
     verbose : bool, default False
         Show the progress of a fit, with its current error, if stderr is a terminal.
