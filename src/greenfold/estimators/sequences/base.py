@@ -86,7 +86,7 @@ _KEPT, _LARGER = (3, 12, 50, 100), np.array([1.0, 100.0])
 _ROUNDS = ((1 / 16, 2), (1 / 4, 1), (1.0, 1))
 #: Draws of input weights to start from with the radius held. Where part of the state of a
 #: system is hidden, one start in five ends in a loop that is valid for half as long.
-_N_DRAWS = 3
+_N_DRAWS = 5
 #: Penalties at which a linear network is solved with a certificate.
 _CERTIFIED = np.array([1e-9, 1e-6, 1e-3])
 #: Number of starts that are compared, and change of predictions that counts, relative to

@@ -55,7 +55,7 @@ class ReservoirForecaster(SequenceEstimator, kind="forecaster"):
 
     A network learns to predict the next sample, then runs on its own predictions. A fit
     chooses as that of `SequenceRegressor` does, but by closed loops: of drawn weights, of
-    points on the way of five solves, with the spectral radius free and held, and of ridge
+    points on the way of seven solves, with the spectral radius free and held, and of ridge
     regression on delays. ``chosen_`` says what it kept.
 
     Series have shape (n_samples, n_channels), or (n_samples,) for one channel. The

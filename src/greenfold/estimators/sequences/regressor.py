@@ -77,8 +77,8 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, kind="sequence_regres
         none, a few and a season (`season_length` of the inputs), and also a readout of the
         last inputs alone.
     max_iter : int
-        Maximum number of evaluations on the best path of the solve. All five paths take a
-        sixteenth of them, and two a quarter: the spectral radius is held, from three draws
+        Maximum number of evaluations on the best path of the solve. All seven paths take a
+        sixteenth of them, and two a quarter: the spectral radius is held, from five draws
         of the weights, or free, from two values.
     random_state : int, RandomState or None
     verbose : bool, default False
