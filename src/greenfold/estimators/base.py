@@ -258,20 +258,7 @@ class Unset(model_files.Maybe):
     """An attribute that some fitted estimators lack."""
 
 
-class FittedNetwork(Field):
-    """A network or a measured response; a file without a kind holds a network."""
-
-    def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
-        """Return JSON with the kind."""
-        return model_files.SAVED.pack(value, name, arrays)
-
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
-        """Return the network or the response."""
-        known = {"kind": Reservoir._kind, **told} if isinstance(told, dict) else told
-        made = model_files.SAVED.unpack(known, name, stored)
-        if not isinstance(made, Reservoir | MeasuredResponse):
-            refuse_file(f"its {name} is a {type(made).__name__}.")
-        return made
+FITTED_NETWORK = model_files.AnyKind(Reservoir | MeasuredResponse)
 
 
 def describe_fitted(

@@ -65,8 +65,8 @@ from ..unfolding.kernels import KERNEL, Kernel
 from ..unfolding.unfolding import Unfolding, unfold
 from ..validity import Validity
 from .base import (
+    FITTED_NETWORK,
     ClassLabels,
-    FittedNetwork,
     NetworkEstimator,
     SeriesClassifier,
     SeriesLike,
@@ -1223,7 +1223,7 @@ describe_fitted(
     _finish,
     classes_=ClassLabels(),
     _any_length=model_files.FLAG,
-    reservoir_=FittedNetwork(),
+    reservoir_=FITTED_NETWORK,
     eta_=model_files.NUMBER,
     eta_scores_=model_files.Maybe(
         model_files.Object(

@@ -26,7 +26,7 @@ from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 from .base import (
-    FittedNetwork,
+    FITTED_NETWORK,
     NetworkEstimator,
     SeriesRegressor,
     describe_fitted,
@@ -231,7 +231,7 @@ def _check_whole(made: ReservoirRegressor) -> None:
 describe_fitted(
     ReservoirRegressor,
     _check_whole,
-    reservoir_=FittedNetwork(),
+    reservoir_=FITTED_NETWORK,
     projections_=REGRESSION,
     ridge_=model_files.POSITIVE,
     _flat=model_files.FLAG,
