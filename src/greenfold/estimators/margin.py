@@ -48,6 +48,7 @@ from ..stimuli.chunks import (
     by_chunks,
     checked_chunk,
     chunks_of,
+    host_labels,
     merge_classes,
     moments_of_chunk,
     small_codes,
@@ -602,6 +603,7 @@ class ReservoirClassifier(
         self._choose(_Labelled(series, codes, weights, per_class))
         heads = self._solve(frames)
         Z = read_out(heads, lambda: self.unfolding_, series)
+        heads = self._in_own_unit(heads)
         self._settle(heads, Clouds.of(Z, codes, weights, per_class))
 
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
@@ -618,7 +620,8 @@ class ReservoirClassifier(
         frames = [stream.frame(c, per_class, self.input_scaling) for c in self.compared_]
         heads = self._solve(frames)
         rows, origin = (one.reshape(len(heads), -1) for one in _linear_rows(heads))
-        self._settle(heads, stream.clouds(rows, origin.sum(1), per_class))
+        clouds = stream.clouds(rows, origin.sum(1), per_class)
+        self._settle(self._in_own_unit(heads), clouds)
 
     def _fit_chunks(self, X: object, y: ArrayLike) -> None:
         """Fit series that are not in memory, from sums computed where they are stored."""
@@ -652,11 +655,8 @@ class ReservoirClassifier(
             for c in self.compared_
         ]
         del self._stream  # beyond order 0 a stream cannot continue
-        heads = self._solve(frames)
-        system = None if all(head.kernel for head in heads) else self.unfolding_
-        shared = chunks.share((heads, system))
-        parts = chunks.each(_read, (chunks.series, chunks.firsts), shape, shared, exponent)
-        Z = np.concatenate(chunks.collect(parts))
+        self.heads_ = heads = self._in_own_unit(self._solve(frames))
+        Z = host_labels(self.read_out(X))
         self._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
     def _forget(self) -> None:
@@ -807,18 +807,22 @@ class ReservoirClassifier(
             )
         return found
 
-    def _settle(self, heads: list[Head], clouds: Clouds) -> None:
-        """Keep the heads in the original units of the series, and set the decision."""
-        decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
-        own = [
+    def _in_own_unit(self, heads: list[Head]) -> list[Head]:
+        """Return heads in the original units of the series."""
+        size = self._exponent
+        return [
             replace(
                 head,
-                centre=np.ldexp(head.centre, self._exponent),
-                scale=float(np.ldexp(head.scale, -self._exponent)),
+                centre=np.ldexp(head.centre, size),
+                scale=float(np.ldexp(head.scale, -size)),
             )
             for head in heads
         ]
-        self._publish(own, replace(decision, sureness=self.calibration_))
+
+    def _settle(self, heads: list[Head], clouds: Clouds) -> None:
+        """Keep the heads, and set the decision."""
+        decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
+        self._publish(heads, replace(decision, sureness=self.calibration_))
 
     def _publish(self, heads: list[Head], decision: Decision) -> None:
         """Set the fitted attributes: plain for two classes, stacked for more."""
@@ -1189,20 +1193,6 @@ def _merge(one: _Summary, other: _Summary) -> _Summary:
             both[i] = [part.scaled(float(np.ldexp(1.0, own - size))) for part in both[i]]
     sample, largest = one[1].merge(other[1]), max(one[2], other[2])
     return merge_classes(*both), sample, largest, size
-
-
-def _read(
-    X: np.ndarray,
-    first: int,
-    shape: tuple[int, int],
-    fitted: tuple[Any, Any],
-    exponent: int,
-) -> np.ndarray:
-    heads, system = fitted
-    values = np.ldexp(
-        np.asarray(checked_chunk(X, first, shape), dtype=np.float64), -exponent
-    )
-    return read_out(heads, lambda: system, Series(values))
 
 
 def _finish(made: ReservoirClassifier) -> None:
