@@ -153,25 +153,16 @@ def _read_array(
         was = f"because {type(estimator).__name__} was fitted with {n} channels"
         wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
         raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
-    if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
-        return _check_array(X, **named)[:, None, :]
-    if not fitting and getattr(X, "ndim", 0) == 2 and not hasattr(X, "columns"):
-        match_shape(estimator, 1, list(np.shape(X))[1], fitting)
+    # A table with named columns must have the columns of the fit.
+    if not fitting and (estimator._any_length or not hasattr(X, "columns")):
+        table = _check_array(X, **named)
+        validation._check_feature_names(estimator, X, reset=False)
+        match_shape(estimator, 1, table.shape[1], fitting)
+        return table[:, None, :]
     table = _validate_data(estimator, X, reset=fitting, **options)
     if fitting:
         estimator.n_channels_in_, estimator._any_length = 1, False
     return table[:, None, :]
-
-
-def _is_other_length(estimator: SeriesEstimator, X: SeriesLike) -> bool:
-    """Return whether a table holds series of another length that the estimator accepts.
-
-    A table with named columns must have the columns of the fit.
-    """
-    shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
-    if len(shape) != 2 or hasattr(X, "columns") or shape[1] == estimator.n_features_in_:
-        return False
-    return _takes(estimator, shape[1])
 
 
 def _takes(estimator: SeriesEstimator, n_steps: int) -> bool:

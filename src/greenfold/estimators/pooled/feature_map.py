@@ -647,15 +647,7 @@ def pool(
 
 def _longest(above: Array, now: Array, xp: ModuleType) -> Any:
     """Return the length of the longest stretch of ones along axis 2."""
-    if compat.is_numpy_namespace(xp):
-        run = xp.zeros_like(above[:, :, 0])
-        longest = xp.zeros_like(run)
-        for k in range(above.shape[2]):
-            run += 1
-            run *= above[:, :, k]
-            xp.maximum(longest, run, out=longest)
-        return longest
-    # Time since the last step that was not above. A loop would launch one kernel per step.
+    # Time since the last step that was not above.
     end = (now + 1)[:, None]
     return xp.max(end - _running_max(end - end * above, xp), axis=2)
 
