@@ -21,7 +21,6 @@ from ..devices.response import MeasuredResponse
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import Sliced, by_chunks
-from ..systems import rows_of
 from .parameters import (
     COUNT,
     NONE,
@@ -239,11 +238,9 @@ def sizes_of(network: Reservoir | MeasuredResponse) -> tuple[int, int]:
 def rows_to_fit(self: NetworkEstimator) -> int:
     """Return the number of rows of the network of an estimator, given or drawn."""
     given = self.reservoir
-    if given is None:
-        return self.n_neurons
-    if isinstance(given, MeasuredResponse):
-        return rows_of(given)
-    return given.n_neurons if isinstance(given, Reservoir) else np.shape(given)[0]
+    if isinstance(given, Reservoir | MeasuredResponse):
+        return max(sizes_of(given))
+    return self.n_neurons if given is None else np.shape(given)[0]
 
 
 def rows_to_read(self: NetworkEstimator, X: np.ndarray) -> int:

@@ -511,16 +511,11 @@ class ReservoirClassifier(
             zero leaves the series out. ``class_weight`` multiplies it.
         """
         self._check_parameters()
-        if in_chunks(X):
-            other = "use class_weight, or partial_fit with a weight for each series"
-            why = f"sample_weight cannot be used with series in chunks; {other} of a batch."
-            check.require(sample_weight is None, why)
-            with self._all_or_nothing():
-                self._fit_chunks(X, y)
-            return self
         with self._all_or_nothing():
+            if in_chunks(X):
+                self._fit_chunks(X, y, sample_weight)
+                return self
             series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
-            self._forget()
             codes = self._encode(y)
             self._build()
             self._set_unit(float(np.abs(series.values).max()))
@@ -567,7 +562,6 @@ class ReservoirClassifier(
         )
         known = np.unique(np.asarray(classes)) if told else self.classes_
         if first:
-            self._forget()
             why = f"classes must hold at least two labels; got {classes!r}."
             check.require(len(known) > 1, why)
             self.classes_ = known
@@ -623,12 +617,14 @@ class ReservoirClassifier(
         clouds = stream.clouds(rows, origin.sum(1), per_class)
         self._settle(self._in_own_unit(heads), clouds)
 
-    def _fit_chunks(self, X: object, y: ArrayLike) -> None:
+    def _fit_chunks(self, X: Any, y: ArrayLike, sample_weight: object) -> None:
         """Fit series that are not in memory, from sums computed where they are stored."""
+        other = "use class_weight, or partial_fit with a weight for each series of a batch"
+        why = f"sample_weight cannot be used with series in chunks; {other}."
+        check.require(sample_weight is None, why)
         chunks: Any = chunks_of(X)
         y, shape = read_labels(self, y, chunks.shape[0]), chunks.shape[1:]
         match_shape(self, *shape, fitting=True)
-        self._forget()
         codes = self._encode(y)
         n_classes = len(self.classes_)
         self._build()
@@ -659,13 +655,21 @@ class ReservoirClassifier(
         Z = host_labels(self.read_out(X))
         self._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
-    def _forget(self) -> None:
-        """Drop attributes of an earlier fit that this one may not replace."""
+    def _build(self) -> None:
+        """Draw the network, and the input projection unless it is solved."""
+        # Drop attributes of an earlier fit that this one may not replace.
         for name in ("_stream", "heads_", "reservoir_", "_unfolding_"):
             vars(self).pop(name, None)
         self.eta_scores_: EtaChoice | None = None
         self.shared_bound_: float | None = None
         self.calibration_: float | None = None
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
+        gain = Gain.quadratic(self.alpha) if self.order else Gain.linear()
+        self.reservoir_ = self._make_network(rng, tau, gain, linear=self.order == 0)
+        self._kept = self._fixed_input(rng, sizes_of(self.reservoir_)[0])
+        self._fold_seed = int(rng.integers(2**31))
 
     def _count_fitted(self, X: SeriesLike) -> int:
         """Return how many series are among those of the fit that it kept a sample of."""
@@ -700,16 +704,6 @@ class ReservoirClassifier(
         if self._exponent == 0:
             return series
         return replace(series, values=np.ldexp(series.values, -self._exponent))
-
-    def _build(self) -> None:
-        """Draw the network, and the input projection unless it is solved."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
-        tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
-        gain = Gain.quadratic(self.alpha) if self.order else Gain.linear()
-        self.reservoir_ = self._make_network(rng, tau, gain, linear=self.order == 0)
-        self._kept = self._fixed_input(rng, sizes_of(self.reservoir_)[0])
-        self._fold_seed = int(rng.integers(2**31))
 
     def _empty_stream(self) -> ClassStream:
         shape = self.n_channels_in_, self.n_features_in_
@@ -959,9 +953,8 @@ def noisy_accuracy(
 
     Examples
     --------
-    >>> from greenfold.estimators.margin import ReservoirClassifier
     >>> from greenfold.datasets import synthetic_heartbeats
-    >>> from greenfold.estimators.margin import noisy_accuracy
+    >>> from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
     >>> X, y = synthetic_heartbeats(200, rng=0)
     >>> solved = ReservoirClassifier(readout_noise=0.1, random_state=0).fit(X, y)
     >>> drawn = ReservoirClassifier(input_projection="random", readout_noise=0.1)
@@ -1044,9 +1037,8 @@ def to_numpy(
     Examples
     --------
     >>> import numpy as np
-    >>> from greenfold.estimators.margin import ReservoirClassifier
     >>> from greenfold.datasets import synthetic_heartbeats
-    >>> from greenfold.estimators.margin import to_numpy
+    >>> from greenfold.estimators.margin import ReservoirClassifier, to_numpy
     >>> X, y = synthetic_heartbeats(60, rng=0)
     >>> classifier = ReservoirClassifier(eta=10.0, random_state=0).fit(X, y)
     >>> k = to_numpy(classifier)
