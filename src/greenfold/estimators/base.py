@@ -55,6 +55,11 @@ class SeriesEstimator(Checked):
     #: accepts them after any fit.
     _any_length: bool = False
     _takes_any_length: ClassVar[bool] = False
+    #: The attribute that a fit sets last; after an interrupted fit, it is missing.
+    _last_fitted: ClassVar[str]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._last_fitted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -424,6 +424,7 @@ class ReservoirClassifier(
     (1, 140)
     """
 
+    _last_fitted = "heads_"
     _keeps_gain = 'order="exact" solves through the non-linear network'
     _rules: ClassVar[Rules] = {
         **NetworkEstimator._rules,
@@ -844,10 +845,6 @@ class ReservoirClassifier(
         return state
 
     # Prediction
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A fit sets `heads_` last, so an interrupted fit has classes but no heads.
-        return hasattr(self, "heads_")
 
     @by_chunks
     @with_few_threads(rows_to_read)

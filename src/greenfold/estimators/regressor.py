@@ -91,6 +91,7 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
     True
     """
 
+    _last_fitted = "intercept_"
     _keeps_gain = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
     _rules: ClassVar[Rules] = {
         **NetworkEstimator._rules,
@@ -200,10 +201,6 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
             return self.reservoir_
         dt = self.duration / self.n_features_in_
         return unfold(self.reservoir_, n_steps=self.n_features_in_, dt=dt)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A fit sets `intercept_` last.
-        return hasattr(self, "intercept_")
 
     @with_few_threads(rows_to_read)
     def predict(self, X: ArrayLike) -> np.ndarray:

@@ -99,7 +99,6 @@ class PooledEstimator(SeriesEstimator):
         "verbose": VERBOSE,
     }
     _takes_any_length: ClassVar[bool] = True
-    #: The attribute that a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
     map_: FeatureMap = field(init=False)
     head_: LinearHead = field(init=False)
@@ -169,9 +168,6 @@ class PooledEstimator(SeriesEstimator):
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
             return feature_map.auto_engine()
         return "numba" if has_numba() else "array"  # for later series on the host
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, self._last_fitted)
 
 
 class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features"):
