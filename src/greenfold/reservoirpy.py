@@ -7,7 +7,6 @@ It needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +37,7 @@ from .unfolding.unfolding import unfold
 __all__ = ["SolvedInput", "network_of", "solve_input", "solve_sequence"]
 
 #: Fields of a result in the unit of the states.
-_IN_STATES = ("soft_margin", "separation", "variance")
+_IN_STATES = ("soft_margin", "separation", "variance", "history", "starts")
 _GAINS = {
     activations.identity: Gain.linear,
     activations.tanh: Gain.tanh,
@@ -151,16 +150,21 @@ def solve_input(
     stimuli = SampleStimuli(series, labels, class_weight=class_weight)
     linear = unfold(network, n_steps=n_steps, readout=readout)
     if exact and not network.gain.is_linear:
-        best = optimize(linear, stimuli, eta, device=device)
-
-        def solve(system: System, stimuli: SampleStimuli, eta: float) -> list[Projections]:
-            """Return what the linear u gives on the full network, and the solved u."""
-            return [
-                optimize(system, stimuli, eta, u=best.u, device=device),
-                optimize(system, stimuli, eta, method, device=device, rng=rng),
-            ]
-
-        best = _ascend(network, stimuli, series * size, linear.readout, eta, solve)
+        u = optimize(linear, stimuli, eta, device=device).u
+        own = SampleStimuli(
+            series * size, labels, class_weight=class_weight, normalize=None
+        )
+        # η is for series with ‖μ‖ = 1; the series of the node are larger by this factor.
+        factor = float(np.linalg.norm(own.mu)) or 1.0
+        given = _BetweenClasses(network, own, linear.readout), own, eta / factor
+        found = [
+            optimize(*given, u=u, device=device),
+            optimize(*given, method, device=device, rng=rng),
+        ]
+        best = max(found, key=lambda one: one.soft_margin)
+        # Convert back to that unit, in which the states are smaller by the factor.
+        margin = {name: getattr(best, name) / factor for name in _IN_STATES}
+        best = replace(best, eta=eta, **margin)
     else:
         best = optimize(linear, stimuli, eta, method, device=device, rng=rng)
     drawn.Win = np.asarray(size * best.u.reshape(network.n_neurons, -1), dtype=drawn.dtype)
@@ -243,16 +247,23 @@ def solve_sequence(
 
 
 class _BetweenClasses(System):
-    """A network whose states are measured from the midpoint between the class means.
+    """A node's network with states measured from the midpoint between the class means.
 
     A ridge readout has an intercept but κ has none, and the right origin of a non-linear
     network is known only from its states.
     """
 
-    def __init__(self, dynamics: Dynamics, weights: np.ndarray) -> None:
-        self._dynamics, self._weights = dynamics, weights
-        self.n_steps = dynamics.n_steps
-        self.n_inputs = self.n_outputs = dynamics.n_neurons
+    def __init__(
+        self, network: EchoStateNetwork, stimuli: SampleStimuli, readout: ArrayLike | None
+    ) -> None:
+        sides = [np.asarray(stimuli.signs) == sign for sign in (-1, 1)]
+        self._weights = np.sum([side / (2 * side.sum()) for side in sides], axis=0)
+        self.n_steps = stimuli.n_steps
+        self.n_inputs = self.n_outputs = network.n_neurons
+        start = np.zeros(network.n_neurons)  # a node starts at zero
+        self._dynamics = Dynamics(
+            network, n_steps=self.n_steps, readout=readout, start=start
+        )
 
     @property
     def is_linear(self) -> bool:
@@ -275,32 +286,6 @@ class _BetweenClasses(System):
     ) -> Any:
         mean = np.multiply.outer(self._weights, np.asarray(cotangent).sum(axis=0))
         return self._dynamics.pullback(X, u, cotangent - mean, v)
-
-
-def _ascend(
-    network: EchoStateNetwork,
-    stimuli: SampleStimuli,
-    series: np.ndarray,
-    readout: ArrayLike | None,
-    eta: float,
-    solve: Callable[[System, SampleStimuli, float], list[Projections]],
-) -> Projections:
-    """Return the best of the solutions on the full network."""
-    signs = np.asarray(stimuli.signs)
-    middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
-    start = np.zeros(network.n_neurons)  # a node starts at zero
-    dynamics = Dynamics(network, n_steps=series.shape[2], readout=readout, start=start)
-    system = _BetweenClasses(dynamics, middle)
-    share = dict(zip(stimuli.classes.tolist(), stimuli.class_share, strict=True))
-    names = stimuli.classes[(signs > 0).astype(int)]
-    given = SampleStimuli(series, names, class_weight=share, normalize=None)
-    # η applies to series with ‖μ‖ = 1; the given series are larger by this factor.
-    factor = float(np.linalg.norm(given.mu)) or 1.0
-    best = max(solve(system, given, eta / factor), key=lambda one: one.soft_margin)
-    # Convert back to that unit, in which the states are smaller by the factor.
-    margin = {name: getattr(best, name) / factor for name in _IN_STATES}
-    lists = {"history": best.history / factor, "starts": best.starts / factor}
-    return replace(best, eta=eta, **margin, **lists)
 
 
 def _series(X: ArrayLike) -> np.ndarray:

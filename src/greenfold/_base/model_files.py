@@ -27,6 +27,7 @@ import re
 import zipfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -340,8 +341,11 @@ class Object(Field):
         return self.make(**given)
 
 
-class _AnyKind(Field):
-    """An object of the kind that its file names."""
+@dataclasses.dataclass(frozen=True)
+class AnyKind(Field):
+    """An object of the kind that its file names, one of some classes."""
+
+    classes: type | UnionType = Saved
 
     def pack(self, value: Saved, name: str, arrays: Arrays) -> dict[str, Any]:
         packed = self._described(value._kind).pack(value, name, arrays)
@@ -349,7 +353,10 @@ class _AnyKind(Field):
 
     def unpack(self, told: Json, name: str, stored: Stored) -> Any:
         kind = told.get("kind") if isinstance(told, dict) else None
-        return self._described(kind).unpack(told, name, stored)
+        made = self._described(kind).unpack(told, name, stored)
+        if not isinstance(made, self.classes):
+            refuse_file(f"its {name} is a {type(made).__name__}.")
+        return made
 
     def _described(self, kind: object) -> Object:
         if not isinstance(kind, str) or kind not in _KINDS:
@@ -357,7 +364,7 @@ class _AnyKind(Field):
         return _KINDS[kind]
 
 
-SAVED = _AnyKind()
+SAVED = AnyKind()
 
 
 # Files

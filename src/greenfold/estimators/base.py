@@ -21,7 +21,6 @@ from ..devices.response import MeasuredResponse
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import Sliced, by_chunks
-from ..systems import rows_of
 from .parameters import (
     COUNT,
     NONE,
@@ -56,6 +55,11 @@ class SeriesEstimator(Checked):
     #: accepts them after any fit.
     _any_length: bool = False
     _takes_any_length: ClassVar[bool] = False
+    #: The attribute that a fit sets last; after an interrupted fit, it is missing.
+    _last_fitted: ClassVar[str]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._last_fitted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -239,11 +243,9 @@ def sizes_of(network: Reservoir | MeasuredResponse) -> tuple[int, int]:
 def rows_to_fit(self: NetworkEstimator) -> int:
     """Return the number of rows of the network of an estimator, given or drawn."""
     given = self.reservoir
-    if given is None:
-        return self.n_neurons
-    if isinstance(given, MeasuredResponse):
-        return rows_of(given)
-    return given.n_neurons if isinstance(given, Reservoir) else np.shape(given)[0]
+    if isinstance(given, Reservoir | MeasuredResponse):
+        return max(sizes_of(given))
+    return self.n_neurons if given is None else np.shape(given)[0]
 
 
 def rows_to_read(self: NetworkEstimator, X: np.ndarray) -> int:
@@ -258,20 +260,7 @@ class Unset(model_files.Maybe):
     """An attribute that some fitted estimators lack."""
 
 
-class FittedNetwork(Field):
-    """A network or a measured response; a file without a kind holds a network."""
-
-    def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
-        """Return JSON with the kind."""
-        return model_files.SAVED.pack(value, name, arrays)
-
-    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
-        """Return the network or the response."""
-        known = {"kind": Reservoir._kind, **told} if isinstance(told, dict) else told
-        made = model_files.SAVED.unpack(known, name, stored)
-        if not isinstance(made, Reservoir | MeasuredResponse):
-            refuse_file(f"its {name} is a {type(made).__name__}.")
-        return made
+FITTED_NETWORK = model_files.AnyKind(Reservoir | MeasuredResponse)
 
 
 def describe_fitted(

@@ -48,6 +48,7 @@ from ..stimuli.chunks import (
     by_chunks,
     checked_chunk,
     chunks_of,
+    host_labels,
     merge_classes,
     moments_of_chunk,
     small_codes,
@@ -65,8 +66,8 @@ from ..unfolding.kernels import KERNEL, Kernel
 from ..unfolding.unfolding import Unfolding, unfold
 from ..validity import Validity
 from .base import (
+    FITTED_NETWORK,
     ClassLabels,
-    FittedNetwork,
     NetworkEstimator,
     SeriesClassifier,
     SeriesLike,
@@ -423,6 +424,7 @@ class ReservoirClassifier(
     (1, 140)
     """
 
+    _last_fitted = "heads_"
     _keeps_gain = 'order="exact" solves through the non-linear network'
     _rules: ClassVar[Rules] = {
         **NetworkEstimator._rules,
@@ -510,16 +512,11 @@ class ReservoirClassifier(
             zero leaves the series out. ``class_weight`` multiplies it.
         """
         self._check_parameters()
-        if in_chunks(X):
-            other = "use class_weight, or partial_fit with a weight for each series"
-            why = f"sample_weight cannot be used with series in chunks; {other} of a batch."
-            check.require(sample_weight is None, why)
-            with self._all_or_nothing():
-                self._fit_chunks(X, y)
-            return self
         with self._all_or_nothing():
+            if in_chunks(X):
+                self._fit_chunks(X, y, sample_weight)
+                return self
             series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
-            self._forget()
             codes = self._encode(y)
             self._build()
             self._set_unit(float(np.abs(series.values).max()))
@@ -566,7 +563,6 @@ class ReservoirClassifier(
         )
         known = np.unique(np.asarray(classes)) if told else self.classes_
         if first:
-            self._forget()
             why = f"classes must hold at least two labels; got {classes!r}."
             check.require(len(known) > 1, why)
             self.classes_ = known
@@ -602,6 +598,7 @@ class ReservoirClassifier(
         self._choose(_Labelled(series, codes, weights, per_class))
         heads = self._solve(frames)
         Z = read_out(heads, lambda: self.unfolding_, series)
+        heads = self._in_own_unit(heads)
         self._settle(heads, Clouds.of(Z, codes, weights, per_class))
 
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
@@ -618,14 +615,17 @@ class ReservoirClassifier(
         frames = [stream.frame(c, per_class, self.input_scaling) for c in self.compared_]
         heads = self._solve(frames)
         rows, origin = (one.reshape(len(heads), -1) for one in _linear_rows(heads))
-        self._settle(heads, stream.clouds(rows, origin.sum(1), per_class))
+        clouds = stream.clouds(rows, origin.sum(1), per_class)
+        self._settle(self._in_own_unit(heads), clouds)
 
-    def _fit_chunks(self, X: object, y: ArrayLike) -> None:
+    def _fit_chunks(self, X: Any, y: ArrayLike, sample_weight: object) -> None:
         """Fit series that are not in memory, from sums computed where they are stored."""
+        other = "use class_weight, or partial_fit with a weight for each series of a batch"
+        why = f"sample_weight cannot be used with series in chunks; {other}."
+        check.require(sample_weight is None, why)
         chunks: Any = chunks_of(X)
         y, shape = read_labels(self, y, chunks.shape[0]), chunks.shape[1:]
         match_shape(self, *shape, fitting=True)
-        self._forget()
         codes = self._encode(y)
         n_classes = len(self.classes_)
         self._build()
@@ -652,20 +652,25 @@ class ReservoirClassifier(
             for c in self.compared_
         ]
         del self._stream  # beyond order 0 a stream cannot continue
-        heads = self._solve(frames)
-        system = None if all(head.kernel for head in heads) else self.unfolding_
-        shared = chunks.share((heads, system))
-        parts = chunks.each(_read, (chunks.series, chunks.firsts), shape, shared, exponent)
-        Z = np.concatenate(chunks.collect(parts))
+        self.heads_ = heads = self._in_own_unit(self._solve(frames))
+        Z = host_labels(self.read_out(X))
         self._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
-    def _forget(self) -> None:
-        """Drop attributes of an earlier fit that this one may not replace."""
+    def _build(self) -> None:
+        """Draw the network, and the input projection unless it is solved."""
+        # Drop attributes of an earlier fit that this one may not replace.
         for name in ("_stream", "heads_", "reservoir_", "_unfolding_"):
             vars(self).pop(name, None)
         self.eta_scores_: EtaChoice | None = None
         self.shared_bound_: float | None = None
         self.calibration_: float | None = None
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
+        gain = Gain.quadratic(self.alpha) if self.order else Gain.linear()
+        self.reservoir_ = self._make_network(rng, tau, gain, linear=self.order == 0)
+        self._kept = self._fixed_input(rng, sizes_of(self.reservoir_)[0])
+        self._fold_seed = int(rng.integers(2**31))
 
     def _count_fitted(self, X: SeriesLike) -> int:
         """Return how many series are among those of the fit that it kept a sample of."""
@@ -700,16 +705,6 @@ class ReservoirClassifier(
         if self._exponent == 0:
             return series
         return replace(series, values=np.ldexp(series.values, -self._exponent))
-
-    def _build(self) -> None:
-        """Draw the network, and the input projection unless it is solved."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
-        tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
-        gain = Gain.quadratic(self.alpha) if self.order else Gain.linear()
-        self.reservoir_ = self._make_network(rng, tau, gain, linear=self.order == 0)
-        self._kept = self._fixed_input(rng, sizes_of(self.reservoir_)[0])
-        self._fold_seed = int(rng.integers(2**31))
 
     def _empty_stream(self) -> ClassStream:
         shape = self.n_channels_in_, self.n_features_in_
@@ -807,18 +802,22 @@ class ReservoirClassifier(
             )
         return found
 
-    def _settle(self, heads: list[Head], clouds: Clouds) -> None:
-        """Keep the heads in the original units of the series, and set the decision."""
-        decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
-        own = [
+    def _in_own_unit(self, heads: list[Head]) -> list[Head]:
+        """Return heads in the original units of the series."""
+        size = self._exponent
+        return [
             replace(
                 head,
-                centre=np.ldexp(head.centre, self._exponent),
-                scale=float(np.ldexp(head.scale, -self._exponent)),
+                centre=np.ldexp(head.centre, size),
+                scale=float(np.ldexp(head.scale, -size)),
             )
             for head in heads
         ]
-        self._publish(own, replace(decision, sureness=self.calibration_))
+
+    def _settle(self, heads: list[Head], clouds: Clouds) -> None:
+        """Keep the heads, and set the decision."""
+        decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
+        self._publish(heads, replace(decision, sureness=self.calibration_))
 
     def _publish(self, heads: list[Head], decision: Decision) -> None:
         """Set the fitted attributes: plain for two classes, stacked for more."""
@@ -846,10 +845,6 @@ class ReservoirClassifier(
         return state
 
     # Prediction
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A fit sets `heads_` last, so an interrupted fit has classes but no heads.
-        return hasattr(self, "heads_")
 
     @by_chunks
     @with_few_threads(rows_to_read)
@@ -955,9 +950,8 @@ def noisy_accuracy(
 
     Examples
     --------
-    >>> from greenfold.estimators.margin import ReservoirClassifier
     >>> from greenfold.datasets import synthetic_heartbeats
-    >>> from greenfold.estimators.margin import noisy_accuracy
+    >>> from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
     >>> X, y = synthetic_heartbeats(200, rng=0)
     >>> solved = ReservoirClassifier(readout_noise=0.1, random_state=0).fit(X, y)
     >>> drawn = ReservoirClassifier(input_projection="random", readout_noise=0.1)
@@ -1040,9 +1034,8 @@ def to_numpy(
     Examples
     --------
     >>> import numpy as np
-    >>> from greenfold.estimators.margin import ReservoirClassifier
     >>> from greenfold.datasets import synthetic_heartbeats
-    >>> from greenfold.estimators.margin import to_numpy
+    >>> from greenfold.estimators.margin import ReservoirClassifier, to_numpy
     >>> X, y = synthetic_heartbeats(60, rng=0)
     >>> classifier = ReservoirClassifier(eta=10.0, random_state=0).fit(X, y)
     >>> k = to_numpy(classifier)
@@ -1191,20 +1184,6 @@ def _merge(one: _Summary, other: _Summary) -> _Summary:
     return merge_classes(*both), sample, largest, size
 
 
-def _read(
-    X: np.ndarray,
-    first: int,
-    shape: tuple[int, int],
-    fitted: tuple[Any, Any],
-    exponent: int,
-) -> np.ndarray:
-    heads, system = fitted
-    values = np.ldexp(
-        np.asarray(checked_chunk(X, first, shape), dtype=np.float64), -exponent
-    )
-    return read_out(heads, lambda: system, Series(values))
-
-
 def _finish(made: ReservoirClassifier) -> None:
     if made.order == "exact" and any(head.n_sub is None for head in made.heads_):
         refuse_file("it lacks the sub-steps of an integrated network.")
@@ -1223,7 +1202,7 @@ describe_fitted(
     _finish,
     classes_=ClassLabels(),
     _any_length=model_files.FLAG,
-    reservoir_=FittedNetwork(),
+    reservoir_=FITTED_NETWORK,
     eta_=model_files.NUMBER,
     eta_scores_=model_files.Maybe(
         model_files.Object(

@@ -26,7 +26,7 @@ from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 from .base import (
-    FittedNetwork,
+    FITTED_NETWORK,
     NetworkEstimator,
     SeriesRegressor,
     describe_fitted,
@@ -91,6 +91,7 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
     True
     """
 
+    _last_fitted = "intercept_"
     _keeps_gain = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
     _rules: ClassVar[Rules] = {
         **NetworkEstimator._rules,
@@ -201,10 +202,6 @@ class ReservoirRegressor(SeriesRegressor, NetworkEstimator, kind="regressor"):
         dt = self.duration / self.n_features_in_
         return unfold(self.reservoir_, n_steps=self.n_features_in_, dt=dt)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # A fit sets `intercept_` last.
-        return hasattr(self, "intercept_")
-
     @with_few_threads(rows_to_read)
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Predict targets (n_cases,) or (n_cases, n_targets) with the kernels."""
@@ -231,7 +228,7 @@ def _check_whole(made: ReservoirRegressor) -> None:
 describe_fitted(
     ReservoirRegressor,
     _check_whole,
-    reservoir_=FittedNetwork(),
+    reservoir_=FITTED_NETWORK,
     projections_=REGRESSION,
     ridge_=model_files.POSITIVE,
     _flat=model_files.FLAG,

@@ -50,8 +50,6 @@ _FEW_STEPS, _MANY_CHANNELS = 16, 4
 _LOOKS = 16
 #: A value this many times larger than a typical series hides all other values.
 _VANISHING = 1e100
-#: Range of deviations whose squares, summed over any number of values, do not overflow.
-_SQUARES = (1e-140, 1e140)
 #: Number of values per channel, their mean, and the sum of squares around it.
 Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -68,40 +66,29 @@ def read_values(
     the host. The result is an array (n_cases, n_channels, n_steps), or a list of
     (n_channels, n_steps) arrays.
     """
-    options = {
-        "dtype": [np.float64, np.float32] if gaps else np.float64,
-        "ensure_all_finite": "allow-nan",
-    }
     X = check.unmasked(X, "X", np.nan if gaps else None)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1:
         X = list(X)  # NumPy's form of series of unequal length
     _refuse_nested(X)
+    if gaps and is_array(X) and not isinstance(X, np.ndarray):
+        return _read_foreign(estimator, cast("Array", X), fitting)
+    dtype = [np.float64, np.float32] if gaps else np.float64
     if _holds_series(X):
-        found = _read_list(estimator, X, fitting, options, gaps)
-        return _warn_if_odd(found) if fitting else found
-    if is_array(X) and not isinstance(X, np.ndarray):
-        if gaps:
-            return _read_foreign(estimator, cast("Array", X), fitting)
-        X = to_host(X)
-    if getattr(X, "ndim", 2) > 3:
-        wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
-        raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
-    if gaps:
-        cube = _read_array(estimator, X, fitting, options)
-        if fitting:
-            _warn_if_odd(cube)
-        return cube
-    cube = _read_array(estimator, X, fitting, {**options, "ensure_all_finite": False})
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = float(cube.sum())  # one quick pass over what is usually finite
-    if not isfinite(total):
-        named = {"estimator_name": type(estimator).__name__, "input_name": "X"}
-        validation.assert_all_finite(cube, allow_nan=True, **named)
-        _check_finite(np.asarray(np.isnan(cube).any((1, 2))), "NaN")
+        found = _read_list(estimator, X, fitting, dtype, gaps)
+    else:
+        found = _read_array(estimator, to_host(X) if is_array(X) else X, fitting, dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(found.sum())  # one quick pass over what is usually finite
+        if not isfinite(total):
+            named = {"estimator_name": type(estimator).__name__, "input_name": "X"}
+            validation.assert_all_finite(found, allow_nan=True, **named)
+            if not gaps:
+                _check_finite(np.asarray(np.isnan(found).any((1, 2))), "NaN")
     if fitting:
-        _warn_if_odd(cube)
-        _check_sizes(cube)
-    return cube
+        _warn_if_odd(found)
+        if not gaps and not isinstance(found, list):
+            _check_sizes(found)
+    return found
 
 
 def _refuse_nested(X: object) -> None:
@@ -118,8 +105,8 @@ def _refuse_nested(X: object) -> None:
     check.require(not nested, f"{what}: {how}.")
 
 
-def _warn_if_odd(series: Any) -> Any:
-    """Return the training series; warn if they look as if they were passed wrongly."""
+def _warn_if_odd(series: Any) -> None:
+    """Warn if training series look as if they were passed wrongly."""
     shapes = (
         {one.shape for one in series} if isinstance(series, list) else {series.shape[1:]}
     )
@@ -144,13 +131,16 @@ def _warn_if_odd(series: Any) -> Any:
             UserWarning,
             stacklevel=6,
         )
-    return series
 
 
 def _read_array(
-    estimator: SeriesEstimator, X: SeriesLike, fitting: bool, options: dict[str, Any]
+    estimator: SeriesEstimator, X: SeriesLike, fitting: bool, dtype: Any
 ) -> np.ndarray:
     """Return series of equal length on the host, (n_cases, n_channels, n_steps)."""
+    if getattr(X, "ndim", 2) > 3:
+        wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
+        raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
+    options = {"dtype": dtype, "ensure_all_finite": False}  # checked afterwards
     named = {"estimator": estimator, "input_name": "X", **options}
     if getattr(X, "ndim", 0) == 3:
         cube = _check_array(X, allow_nd=True, **named)
@@ -163,25 +153,16 @@ def _read_array(
         was = f"because {type(estimator).__name__} was fitted with {n} channels"
         wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
         raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
-    if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
-        return _check_array(X, **named)[:, None, :]
-    if not fitting and getattr(X, "ndim", 0) == 2 and not hasattr(X, "columns"):
-        match_shape(estimator, 1, list(np.shape(X))[1], fitting)
+    # A table with named columns must have the columns of the fit.
+    if not fitting and (estimator._any_length or not hasattr(X, "columns")):
+        table = _check_array(X, **named)
+        validation._check_feature_names(estimator, X, reset=False)
+        match_shape(estimator, 1, table.shape[1], fitting)
+        return table[:, None, :]
     table = _validate_data(estimator, X, reset=fitting, **options)
     if fitting:
         estimator.n_channels_in_, estimator._any_length = 1, False
     return table[:, None, :]
-
-
-def _is_other_length(estimator: SeriesEstimator, X: SeriesLike) -> bool:
-    """Return whether a table holds series of another length that the estimator accepts.
-
-    A table with named columns must have the columns of the fit.
-    """
-    shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
-    if len(shape) != 2 or hasattr(X, "columns") or shape[1] == estimator.n_features_in_:
-        return False
-    return _takes(estimator, shape[1])
 
 
 def _takes(estimator: SeriesEstimator, n_steps: int) -> bool:
@@ -230,14 +211,14 @@ def _read_list(
     estimator: SeriesEstimator,
     X: Sequence[ArrayLike],
     fitting: bool,
-    options: dict[str, Any],
+    dtype: Any,
     gaps: bool,
 ) -> list[np.ndarray]:
     found = []
     for index, entry in enumerate(X):
         one = _check_array(
             np.atleast_2d(to_host(entry) if is_array(entry) else np.asarray(entry)),
-            dtype=options["dtype"],
+            dtype=dtype,
             ensure_min_features=0,
             ensure_all_finite=False,
             estimator=estimator,
@@ -487,21 +468,11 @@ class SeriesByLength:
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation of each channel, over all series and steps."""
-
-        def spread(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            steps, mean, square = self.sums(unit)
-            return mean, np.sqrt(square / np.maximum(steps, 1))
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, deviation = spread(np.ones(self.n_channels))
-        low, high = _SQUARES
-        if ((low < deviation) & (deviation < high)).all():
-            return mean, deviation
-        # Squares would overflow, so scale each channel by a power of two.
         size = self.largest()
+        # The unit of each channel is a power of two, in which no square overflows.
         unit = np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1] - 1)
-        mean, deviation = spread(unit)
-        return mean * unit, deviation * unit
+        steps, mean, square = self.sums(unit)
+        return mean * unit, np.sqrt(square / np.maximum(steps, 1)) * unit
 
     def largest(self) -> np.ndarray:
         """Return the largest absolute value of each channel."""

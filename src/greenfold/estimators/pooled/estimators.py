@@ -12,7 +12,7 @@ few hundred held-out series; these series also calibrate the probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 import array_api_compat as compat
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import blas
 from scipy.special import expit, softmax
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
@@ -100,7 +99,6 @@ class PooledEstimator(SeriesEstimator):
         "verbose": VERBOSE,
     }
     _takes_any_length: ClassVar[bool] = True
-    #: The attribute that a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
     map_: FeatureMap = field(init=False)
     head_: LinearHead = field(init=False)
@@ -170,9 +168,6 @@ class PooledEstimator(SeriesEstimator):
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
             return feature_map.auto_engine()
         return "numba" if has_numba() else "array"  # for later series on the host
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, self._last_fitted)
 
 
 class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features"):
@@ -589,8 +584,8 @@ def fit_head(
             kept.append(block)
         del block
     solution = solve_dual(gram, targets, omega)
-    blocks = kept if keep else features.blocks(series)
-    intercept, coefficients = _weigh(blocks, solution.dual, targets, omega)
+    given = series, solution.dual, targets, omega, features
+    intercept, coefficients = _weigh(*given, kept=kept if keep else None)
     head = features.head(coefficients, intercept)
     return HeadFit(head, solution.penalty, np.arange(n), solution.held_out)
 
@@ -618,31 +613,31 @@ def standard(block: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gram_of(block: Array) -> np.ndarray:
-    """Return F Fᵀ, computed in single precision."""
-    if not isinstance(block, np.ndarray):
-        xp = compat.array_namespace(block)
-        return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
-    # One triangle costs half of a full product.
-    syrk: Any = blas.ssyrk  # pyright: ignore[reportAttributeAccessIssue]
-    upper = syrk(1.0, block.T, trans=1)
-    return np.triu(upper).astype(np.float64) + np.triu(upper, 1).T
+    """Return F Fᵀ, computed in single precision; NumPy computes only one triangle."""
+    return to_host(block @ block.T).astype(np.float64)
 
 
 def _weigh(
-    blocks: Iterable[Array],
+    few: SeriesByLength,
     dual: np.ndarray,
     targets: np.ndarray,
     weights: np.ndarray,
+    features: _Features,
     n_parts: int = 1,
+    *,
+    kept: list[Array] | None = None,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the contribution of some cases to the intercept and the coefficients."""
+    """Return the contribution of some cases to the intercept and the coefficients.
+
+    ``kept`` holds their features, if they fit into memory.
+    """
+    blocks = features.blocks(few) if kept is None else kept
     share = weights / weights.sum()
     both = np.concatenate([dual, share[:, None]], axis=1) / n_parts
     intercept, coefficients = share @ targets / n_parts, []
     for block in blocks:
-        xp = compat.array_namespace(block)
         wide = like(both, block, block.dtype)
-        found = to_host(xp.permute_dims(block, (1, 0)) @ wide).astype(np.float64)
+        found = to_host(block.T @ wide).astype(np.float64)
         intercept = intercept - n_parts * (found[:, -1] @ found[:, :-1])
         coefficients.append(found[:, :-1])
     return intercept, coefficients
@@ -677,9 +672,7 @@ def _fit_parts(
     duals = [dual[best] for _, dual, _ in found]
     coefficients: list[Any] = [0.0] * len(features.scales)
     intercept = np.zeros(targets.shape[1])
-    for added, weighed in series.each_part(
-        _weigh_part, parts, (duals, *own), features, n_parts
-    ):
+    for added, weighed in series.each_part(_weigh, parts, (duals, *own), features, n_parts):
         intercept += added
         coefficients = [a + b for a, b in zip(coefficients, weighed, strict=True)]
     head = features.head(coefficients, intercept)
@@ -703,25 +696,12 @@ def _solve_part(
     gram, cross = np.zeros((n, n)), np.zeros((held[0].shape[0], n))
     for outside, block in zip(held, features.blocks(few), strict=True):
         gram += gram_of(block)
-        xp = compat.array_namespace(block)
-        products = outside @ xp.permute_dims(block, (1, 0))
-        cross += to_host(products).astype(np.float64)
+        cross += to_host(outside @ block.T).astype(np.float64)
     if penalties is None:
         penalties = PENALTIES * mean_square(gram, own)
     duals = np.stack([dual for dual, _ in dual_path(gram, targets, own, penalties)])
     share = own / own.sum()
     return penalties, duals, (cross - share @ gram) @ duals + share @ targets
-
-
-def _weigh_part(
-    few: SeriesByLength,
-    dual: np.ndarray,
-    targets: np.ndarray,
-    own: np.ndarray,
-    features: _Features,
-    n_parts: int,
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    return _weigh(features.blocks(few), dual, targets, own, n_parts)
 
 
 # Files

@@ -647,29 +647,17 @@ def pool(
 
 def _longest(above: Array, now: Array, xp: ModuleType) -> Any:
     """Return the length of the longest stretch of ones along axis 2."""
-    if compat.is_numpy_namespace(xp):
-        run = xp.zeros_like(above[:, :, 0])
-        longest = xp.zeros_like(run)
-        for k in range(above.shape[2]):
-            run += 1
-            run *= above[:, :, k]
-            xp.maximum(longest, run, out=longest)
-        return longest
-    # Time since the last step that was not above. A loop would launch one kernel per step.
     end = (now + 1)[:, None]
-    return xp.max(end - _running_max(end - end * above, xp), axis=2)
-
-
-def _running_max(values: Array, xp: ModuleType) -> Any:
-    """Return the running maximum along axis 2."""
+    # The last step that was not above: a running maximum.
+    last = end - end * above
     if compat.is_torch_namespace(xp):
-        return xp.cummax(values, 2).values
+        return xp.max(end - xp.cummax(last, 2).values, axis=2)
     step = 1
-    while step < values.shape[2]:
-        moved = xp.maximum(values[:, :, step:, :], values[:, :, :-step, :])
-        values = xp.concat([values[:, :, :step, :], moved], axis=2)
+    while step < last.shape[2]:
+        moved = xp.maximum(last[:, :, step:, :], last[:, :, :-step, :])
+        last = xp.concat([last[:, :, :step, :], moved], axis=2)
         step *= 2
-    return values
+    return xp.max(end - last, axis=2)
 
 
 def _compete(Z: Array, xp: ModuleType) -> list[Any]:
