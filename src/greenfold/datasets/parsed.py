@@ -227,8 +227,6 @@ def _place(position: NDArray[np.intp]) -> str:
 
 def _locate(test: np.ufunc, series: SeriesArrays) -> NDArray[np.intp]:
     """Return series, channel and step of every value that passes a test, (n, 3)."""
-    if isinstance(series, np.ndarray):
-        return np.argwhere(test(series))
     found = [
         np.insert(where, 0, case, axis=1)
         for case, one in enumerate(series)

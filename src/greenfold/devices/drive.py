@@ -170,13 +170,8 @@ def next_recording(
 ) -> NextRecording:
     """Return the recording to make after one with these shares.
 
-    Parameters
-    ----------
-    shares : VarianceShares
-    n_samples, n_lags : int
-        Length of the last recording, and number of fitted lags.
-    drive_size : ndarray (n_inputs,)
-        Standard deviation of its drive.
+    That one has ``n_samples`` samples, ``n_lags`` fitted lags, and a drive of standard
+    deviation ``drive_size`` (n_inputs,).
     """
     factors, largest = np.geomspace(*_FACTORS, 200), shares.largest
     noise, even, odd = (max(x, 0.0) for x in (shares.noise, shares.even, shares.odd))
