@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from greenfold._base import checks as check
-from greenfold.datasets.synthetic import TRANSIENT, Floats, Seed, sample_flow
+from greenfold.datasets.synthetic import TRANSIENT, Floats, Seed
 
 
 def lorenz96(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
@@ -18,7 +21,10 @@ def lorenz96(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
         return (np.roll(x, -1) - np.roll(x, 2)) * np.roll(x, 1) - x + 8
 
     start = 8 + check.generator(rng).normal(size=8)
-    return sample_flow(field, start, n_samples, dt)
+    times = TRANSIENT + dt * np.arange(n_samples)
+    how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
+    found = solve_ivp(field, (0.0, times[-1]), start, **how)
+    return np.ascontiguousarray(found.y.T)
 
 
 def kuramoto_sivashinsky(n_samples: int, dt: float = 0.25, rng: Seed = None) -> Floats:

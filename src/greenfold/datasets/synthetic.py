@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -225,22 +224,6 @@ def _beats(waves: ArrayLike, n: int, time: Floats, rng: np.random.Generator) -> 
 TRANSIENT = 100.0
 
 
-def sample_flow(
-    field: Callable[[float, Floats], Floats], start: Floats, n_samples: int, dt: float
-) -> Floats:
-    """Return samples (n_samples, n_channels) of ẏ = f(t, y), after the transient."""
-    n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
-    from scipy.integrate import solve_ivp  # takes a second to import
-
-    times = TRANSIENT + dt * np.arange(n_samples)
-    # Tight tolerances, because the interpolation between steps is one order lower.
-    how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
-    found = solve_ivp(field, (0.0, times[-1]), start, **how)
-    if not found.success or found.y.shape[1] != n_samples:
-        raise FloatingPointError(f"the series diverges: {found.message}")
-    return np.ascontiguousarray(found.y.T)
-
-
 def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
     """Integrate Lorenz's convection model, σ = 10, ρ = 28, β = 8/3.
 
@@ -264,8 +247,17 @@ def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
         x, y, z = s
         return np.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
 
+    n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
+    from scipy.integrate import solve_ivp  # takes a second to import
+
     start = np.array([1, 1, 25]) + check.generator(rng).normal(size=3)
-    return sample_flow(field, start, n_samples, dt)
+    times = TRANSIENT + dt * np.arange(n_samples)
+    # Tight tolerances, because the interpolation between steps is one order lower.
+    how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
+    found = solve_ivp(field, (0.0, times[-1]), start, **how)
+    if not found.success or found.y.shape[1] != n_samples:
+        raise FloatingPointError(f"the series diverges: {found.message}")
+    return np.ascontiguousarray(found.y.T)
 
 
 def mackey_glass(
