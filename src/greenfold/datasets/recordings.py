@@ -345,17 +345,16 @@ def _parsed_dates(written: NDArray[Any]) -> Iterator[NDArray[np.datetime64]]:
         yield written.astype("M8[us]")
         return
     texts = [f"{one:.0f}" if written.dtype.kind == "f" else one for one in written.tolist()]
-    plain = [_ZONE.sub("", _QUARTER.sub(_month, one)) for one in texts]
+    months = [
+        _QUARTER.sub(lambda it: f"{it[1]}-{3 * int(it[2]) - 2:02d}", one) for one in texts
+    ]
+    plain = [_ZONE.sub("", one) for one in months]
     if all("-" in one for one in plain):
         with suppress(ValueError):
             yield np.array(plain, dtype="M8[us]")
     for form in _DATES:
         with suppress(ValueError):
             yield np.array([datetime.strptime(one, form) for one in texts], dtype="M8[us]")
-
-
-def _month(quarter: re.Match[str]) -> str:
-    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02d}"
 
 
 def _dates_after(

@@ -115,8 +115,6 @@ class Chunks:
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         """Cut values, one per series, like the chunks."""
-        if len(self.sizes) == 1:
-            return [values]
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def share(self, value: object) -> Any:
