@@ -301,13 +301,13 @@ def naming_what_was_lost() -> Generator[None]:
         raise ConnectionError(f"{lost}: {advice}.") from error
 
 
-def chunks_of(X: object, device: str = "cpu") -> Chunks | None:
+def chunks_of(X: object) -> Chunks | None:
     """Return series in chunks, or None for series in memory.
 
     A NumPy memory map counts as in memory, because joblib passes arrays that way.
     """
     if is_dask(X):
-        return DaskChunks(X, device=device)
+        return DaskChunks(X)
     return Chunks.of_slices(X) if is_sliced(X) else None
 
 
@@ -399,8 +399,6 @@ def by_chunks(method: Predict) -> Predict:
 
     @wraps(method)
     def wrapper(self: object, X: ArrayLike | Array | Sliced) -> Any:
-        if isinstance(X, np.ndarray):  # most calls, some of which take microseconds
-            return method(self, X)
         if is_dask(X):
             return _lazily(self, method, X)
         if not is_sliced(X):
