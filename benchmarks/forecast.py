@@ -24,6 +24,7 @@ import numpy as np
 
 from . import series
 from ._cells import Cell, Found
+from ._chaos import kuramoto_sivashinsky, lorenz96
 from ._forecast_peers import NextGeneration, lorenz_ahead, mackey_glass_ahead
 from ._measure import Report, Row
 
@@ -99,9 +100,7 @@ def _lorenz_x(n: int, seed: int) -> np.ndarray:
 
 
 def _lorenz96(n: int, seed: int) -> np.ndarray:
-    from greenfold.datasets import lorenz96
-
-    return lorenz96(n, rng=seed, n_channels=8)
+    return lorenz96(n, rng=seed)
 
 
 def _mackey_glass(n: int, seed: int) -> np.ndarray:
@@ -111,8 +110,6 @@ def _mackey_glass(n: int, seed: int) -> np.ndarray:
 
 
 def _kuramoto_sivashinsky(n: int, seed: int) -> np.ndarray:
-    from greenfold.datasets import kuramoto_sivashinsky
-
     return kuramoto_sivashinsky(n, rng=seed)
 
 

@@ -200,7 +200,7 @@ def _read(
         small = 8 * np.prod(X.shape, dtype=float) <= _IN_MEMORY
         X, y = X[:] if small else X, None if labels == "none" else y
     else:
-        X, y, origin, layout = formats.read_with_origin(
+        read: Any = formats.read_with_origin(
             sys.stdin.buffer if piped else data,
             _missing(reading, keep_missing),
             "none" if suffix_of(data, form) == ".npy" else labels,
@@ -213,6 +213,7 @@ def _read(
                 encoding=reading.encoding,
             ),
         )
+        X, y, origin, layout = read.series, read.labels, read.origin, read.layout
         if layout and not hints.classes:
             invocation.notes.append(f"Read {data} as {layout}.")
         if origin and not hints.classes:  # a model knows how long its series are

@@ -15,13 +15,10 @@ from .parsed import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,
-    kuramoto_sivashinsky,
     lorenz,
-    lorenz96,
     mackey_glass,
     memory_task,
     narma,
-    rossler,
     synthetic_heartbeats,
 )
 
@@ -37,11 +34,9 @@ __all__ = [
     "dataset_path",
     "download_dataset",
     "ecg5000_paper",
-    "kuramoto_sivashinsky",
     "list_datasets",
     "load_dataset",
     "lorenz",
-    "lorenz96",
     "mackey_glass",
     "memory_task",
     "narma",
@@ -50,7 +45,6 @@ __all__ = [
     "read_recording",
     "read_sampled",
     "read_series",
-    "rossler",
     "synthetic_heartbeats",
     "write_npz",
 ]

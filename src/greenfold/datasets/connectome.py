@@ -18,7 +18,7 @@ from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,16 @@ from .._base.checks import count, host_array, must, needs, require, without_effe
 from .._base.messages import Argument, Part, listed
 from .._base.printing import Shown
 from .._base.progress import tell, watched
-from .parsed import MISSING_VALUES, DataError, naming, readable, refuse_data
+from .files import suffix_of
+from .parsed import (
+    MISSING_LABELS,
+    MISSING_VALUES,
+    DataError,
+    naming,
+    number,
+    readable,
+    refuse_data,
+)
 
 #: Known columns, in order of preference and compared without case: of cells (FlyWire's
 #: Codex and its releases, Shiu et al. 2024, neuPrint, general), of weights and of signs.
@@ -207,7 +216,7 @@ def read_connectome(
     names = np.array([name for name, _ in order], dtype=np.str_)
     place = np.empty(len(order), dtype=np.int32)
     place[[code for _, code in order]] = np.arange(len(order), dtype=np.int32)
-    sources, targets, values = place[edges.sources], place[edges.targets], edges.weights
+    sources, targets, values = place[edges[0]], place[edges[1]], edges[2]
     signs, overruled = np.ones(len(names)), 0
     negative = bool((values < 0).any())
     if inhibitors is not None:
@@ -219,11 +228,11 @@ def read_connectome(
             wanted = f"name cells of `{path}`"
             must(found or heading, "inhibitory", wanted, repr(name))
             signs[[places[one] for one in found]] = -1
-    elif edges.signs is not None and not (negative and sign == "auto"):
+    elif edges[3:] and not (negative and sign == "auto"):
         _refuse_negative(path, negative, "sign")
-        votes = np.bincount(sources, edges.signs * values, minlength=len(names))
+        votes = np.bincount(sources, edges[3] * values, minlength=len(names))
         signs[votes < 0] = -1
-        overruled = int((signs[sources] != edges.signs).sum())
+        overruled = int((signs[sources] != edges[3]).sum())
     shape = (len(names), len(names))
     W = sparse.csr_array((values * signs[sources], (targets, sources)), shape=shape)
     W.eliminate_zeros()
@@ -239,40 +248,20 @@ def is_edge_list(path: str | Path) -> bool:
 
     If any entry of that line is a number, the file holds a matrix.
     """
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     if suffix not in SUFFIXES or not os.path.isfile(path):
         return False
     if suffix == ".parquet":
         return True
     with naming(path), _lines(path) as rows:
         fields = next(rows, [])
-    return not any(_is_number(one) for field in fields for one in field.split())
-
-
-def _is_missing(name: str) -> bool:
-    return name.casefold() in MISSING_VALUES - {"na"}  # "na" may be a cell
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return all(number(one) is None for field in fields for one in field.split())
 
 
 def _refuse_negative(path: object, negative: bool, name: str) -> None:
     with naming(str(path)):
         own = "has negative weights, which are signs already"
         refuse_data(negative, f"{own}: leave ", Argument(name), " out.")
-
-
-def _named(names: object, argument: str) -> list[str]:
-    """Return names as text; they must be an iterable, and not text themselves."""
-    fits = isinstance(names, Iterable) and not isinstance(names, str | bytes)
-    must(fits, argument, "be a list of names", repr(names), TypeError)
-    assert isinstance(names, Iterable)
-    return [str(name).strip() for name in names]
 
 
 def _listed_cells(cells: object, argument: str) -> list[str] | None:
@@ -288,11 +277,12 @@ def _listed_cells(cells: object, argument: str) -> list[str] | None:
             with _opened(path) as (columns, parts):
                 names += columns[:1] if argument == "inhibitory" else []
                 for (part,) in parts(columns[:1]):
-                    found, codes = part.coded()
-                    names += [found[code] for code in codes]
+                    names += [part.names[code] for code in part.codes]
             _refuse_rounded(names)
     else:
-        names = _named(cells, argument)
+        fits = isinstance(cells, Iterable) and not isinstance(cells, bytes)
+        must(fits, argument, "be a list of names", repr(cells), TypeError)
+        names = [str(name).strip() for name in cast(Iterable[object], cells)]
     require(names or argument != "cells", "`cells` is empty: list at least one cell.")
     seen = set[str]()
     for name in names:
@@ -316,21 +306,18 @@ class _Cells:
 
     def read(self, column: _Column) -> NDArray[np.int32]:
         """Return the code of each row; raise if one is empty or not listed."""
-        names, rows = column.coded()
+        names, codes = column.names, self.codes
         empty = f"has an edge without a name in its column `{column.name}`"
         cure = "name the cell, or remove the row"
-        refuse_data(any(_is_missing(one) for one in names), f"{empty}: {cure}.")
-        codes = self.codes
-        try:
-            if self.is_fixed:
-                found = [codes[name] for name in names]
-            else:
-                found = [codes.setdefault(name, len(codes)) for name in names]
-        except KeyError as error:
-            what = f"has an edge with the cell {error.args[0]!r}, which "
-            cure = " does not list: add it, or remove its edges."
-            raise DataError(what, Argument("cells"), cure) from None
-        return np.array(found, dtype=np.int32)[rows]
+        missing = any(one.casefold() in MISSING_LABELS for one in names)
+        refuse_data(missing, f"{empty}: {cure}.")
+        for name in names:
+            if self.is_fixed and name not in codes:
+                what = f"has an edge with the cell {name!r}, which "
+                cure = " does not list: add it, or remove its edges."
+                raise DataError(what, Argument("cells"), cure)
+            codes.setdefault(name, len(codes))
+        return np.array([codes[name] for name in names], dtype=np.int32)[column.codes]
 
     def order(self) -> list[tuple[str, int]]:
         """Return names and codes in the order of the neurons."""
@@ -384,186 +371,136 @@ def _choose(
     return roles
 
 
-class _Edges(NamedTuple):
-    """Edges in the order of the file, with codes of cells."""
-
-    sources: NDArray[np.int32]
-    targets: NDArray[np.int32]
-    weights: NDArray[np.float64]
-    #: ±1 per edge, or None without a column of signs.
-    signs: NDArray[np.float64] | None
-
-
 def _read(
     read_parts: _Parts,
     roles: _Roles,
     cells: _Cells,
     transmitters: Mapping[str, int] | None,
-) -> _Edges:
-    """Return all edges of a table."""
+) -> list[NDArray[Any]]:
+    """Return codes of sources and targets, weights, and signs if there are any."""
     names = [one for one in roles if one is not None]
-    reader = _Signs(transmitters)
-    parts: list[tuple[NDArray[Any], ...]] = []
+    known, saw_text = _signs_by_name(transmitters), False
+    parts: list[list[NDArray[Any]]] = []
     n_rows = 0
     for columns in read_parts(names):
         part = dict(zip(names, columns, strict=True))
-        ends = [part[one] for one in roles[:2]]
-        found: list[NDArray[Any]] = [cells.read(end) for end in ends]
+        found: list[NDArray[Any]] = [cells.read(part[end]) for end in roles[:2]]
         if not n_rows:
             _refuse_rounded(islice(cells.codes, _ROWS))
         weight = None if roles.weight is None else part[roles.weight].numbers(n_rows)
         found.append(np.ones(len(found[0])) if weight is None else weight)
         if roles.sign is not None:
-            found.append(reader.read(part[roles.sign], n_rows))
-        parts.append(tuple(found))
+            found.append(_signs(part[roles.sign], n_rows, known))
+            saw_text = saw_text or part[roles.sign].is_text
+        parts.append(found)
         n_rows += len(found[0])
         tell(f"{n_rows:,} edges, {len(cells.codes):,} cells")
     refuse_data(not n_rows, "holds no edges: is it the right, complete file?")
-    if transmitters is not None:
-        text = roles.sign is not None and reader.saw_text
-        without_effect(not text, "transmitters", "without a column of their names")
-    joined = [np.concatenate(one) for one in zip(*parts, strict=True)]
-    signs = joined[3] if roles.sign is not None else None
-    return _Edges(joined[0], joined[1], joined[2], signs)
+    given = transmitters is not None
+    idle = "without a column of their names"
+    without_effect(given and not saw_text, "transmitters", idle)
+    return [np.concatenate(one) for one in zip(*parts, strict=True)]
 
 
-class _Signs:
-    """Reads the signs of edges, from numbers or from names of neurotransmitters."""
+def _signs_by_name(transmitters: Mapping[str, int] | None) -> dict[str, int]:
+    """Return the signs of neurotransmitters, without blanks and case."""
+    given = _TRANSMITTERS if transmitters is None else transmitters
+    must(isinstance(given, Mapping), "transmitters", "map names to 1 or -1", given)
+    for name, value in given.items():
+        fits = value in (1, -1)
+        must(fits, "transmitters", "map names to 1 or -1", f"{value!r} for {name!r}")
+    return {str(name).strip().casefold(): sign for name, sign in given.items()}
 
-    def __init__(self, transmitters: Mapping[str, int] | None) -> None:
-        given = _TRANSMITTERS if transmitters is None else transmitters
-        must(isinstance(given, Mapping), "transmitters", "map names to 1 or -1", given)
-        for name, value in given.items():
-            fits = value in (1, -1)
-            must(fits, "transmitters", "map names to 1 or -1", f"{value!r} for {name!r}")
-        self._signs = {str(name).strip().casefold(): s for name, s in given.items()}
-        self.saw_text = False
 
-    def read(self, column: _Column, first: int) -> NDArray[np.float64]:
-        """Return ±1 for each row."""
-        if column.is_text():
-            self.saw_text = True
-            names, codes = column.coded()
-            signs = [self._of(name, column.name) for name in names]
-            return np.array(signs, dtype=np.float64)[codes]
+def _signs(column: _Column, first: int, known: Mapping[str, int]) -> NDArray[np.float64]:
+    """Return ±1 for each row, from numbers or from names of neurotransmitters."""
+    if not column.is_text:
         values = column.numbers(first)
-        if column.is_flag:
-            values = 2 * values - 1
+        values = 2 * values - 1 if column.kind == "bool" else values
         zero = np.flatnonzero(values == 0)
         at = f"in row {first + zero[0] + 1}" if len(zero) else ""
         what = f"has the sign 0 {at} of its column `{column.name}`"
         refuse_data(len(zero), f"{what}: signs must be positive or negative.")
         return np.sign(values)
-
-    def _of(self, name: str, column: str) -> int:
-        sign = self._signs.get(name.casefold())
-        missing = name.casefold() in MISSING_VALUES
-        if sign is None and missing:
-            sign, name = self._signs.get(""), ""
-        what = f"has no sign for the value {name[:40]!r} in its column `{column}`"
-        if sign is None:
+    signs = list[int]()
+    for name in column.values:
+        key = name.casefold()
+        key = "" if key in MISSING_VALUES and key not in known else key
+        if key not in known:
+            shown = name[:40] if key else ""
+            what = f"has no sign for the value {shown!r} in its column `{column.name}`"
             how: Part = ": give it 1 or -1 in ", Argument("transmitters"), ","
-            raise DataError(
-                what, how, " or choose another column as ", Argument("sign"), "."
-            )
-        return sign
+            other = " or choose another column as ", Argument("sign"), "."
+            raise DataError(what, how, *other)
+        signs.append(known[key])
+    return np.array(signs, dtype=np.float64)[column.codes]
 
 
 # Tables in parts
 
 
-class _Column:
-    """Some rows of one column, as text."""
+class _Column(NamedTuple):
+    """Some rows of one column: its different values as text, and the index of each row's.
 
-    #: Whether the values are true or false.
-    is_flag = False
+    ``kind`` is the type of the column in Parquet; text, with any of them, has none.
+    """
 
-    def __init__(self, name: str, values: Sequence[str]) -> None:
-        self.name, self._values = name, values
+    name: str
+    values: list[str]
+    codes: NDArray[np.intp]
+    kind: str = ""
 
-    def coded(self) -> tuple[list[str], NDArray[np.intp]]:
-        """Return the different values without blanks, and the index of that of each row."""
+    @classmethod
+    def of_text(cls, name: str, rows: Sequence[str]) -> _Column:
         known: dict[str, int] = {}
-        values = map(str.strip, self._values)
-        codes = [known.setdefault(one, len(known)) for one in values]
-        return list(known), np.array(codes, dtype=np.intp)
+        codes = [known.setdefault(one, len(known)) for one in map(str.strip, rows)]
+        return cls(name, list(known), np.array(codes, dtype=np.intp))
 
+    @classmethod
+    def of_arrow(cls, name: str, rows: Any) -> _Column:
+        if str(rows.type).startswith("dictionary"):
+            rows = rows.dictionary_decode()
+        kind = str(rows.type)
+        rows = rows.cast("int8") if kind == "bool" else rows
+        coded = rows.dictionary_encode("encode")
+        values = coded.dictionary.to_pylist()
+        names = ["" if one is None else str(one).strip() for one in values]
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        return cls(name, names, codes.astype(np.intp), kind)
+
+    @property
+    def names(self) -> list[str]:
+        """The different names of cells; raise if they went through floats."""
+        lost = f"stores its column `{self.name}` as {self.kind}, which rounds large numbers"
+        cure = "write the names of cells as whole numbers or text"
+        refuse_data(self.kind in ("halffloat", "float", "double"), f"{lost}: {cure}.")
+        return self.values
+
+    @property
     def is_text(self) -> bool:
-        """Return whether some value is not a number."""
-        return not all(map(_is_number, self.coded()[0]))
+        """Whether some value is not a number."""
+        if self.kind:
+            return self.kind in ("string", "large_string", "null")
+        return any(number(one) is None for one in self.values)
 
     def numbers(self, first: int) -> NDArray[np.float64]:
         """Return the rows as finite numbers, where rows before them count ``first``."""
-        # Python reads 1_0 as ten.
-        texts = [one if "_" not in one else "?" for one in self._values]
-        try:
-            found = np.array(texts, dtype=np.float64)
-        except ValueError:
-            found = np.array([float(one) if _is_number(one) else np.nan for one in texts])
-        return self._finite(found, first)
-
-    def _finite(self, found: NDArray[np.float64], first: int) -> NDArray[np.float64]:
-        wrong = np.flatnonzero(~np.isfinite(found))
-        if len(wrong):
-            at, value = first + int(wrong[0]) + 1, self._written(int(wrong[0]))
-            what = f"has {value[:40]!r} in row {at} (from 1, below the header)"
+        what = f"stores its column `{self.name}` as {self.kind}, where numbers must be"
+        fits = re.match(r"u?int|float|double|halffloat|decimal|bool|$", self.kind)
+        refuse_data(fits is None, f"{what}: choose another column or convert it.")
+        # Python reads 1_0 as ten. NumPy makes NaN of None.
+        found = [None if "_" in one else number(one) for one in self.values]
+        made = np.array(found, dtype=np.float64)[self.codes]
+        for row in np.flatnonzero(~np.isfinite(made))[:1]:
+            value = self.values[self.codes[row]][:40]
+            what = f"has {value!r} in row {first + row + 1} (from 1, below the header)"
             where = f"of its column `{self.name}`, where a finite number must be"
             raise DataError(f"{what} {where}: correct the row or remove it.")
-        return found
-
-    def _written(self, row: int) -> str:
-        return self._values[row].strip()
-
-
-class _ArrowColumn(_Column):
-    """Some rows of one column of a Parquet file."""
-
-    def __init__(self, name: str, values: Any) -> None:
-        self.name, self._arrow = name, values
-        self._types = import_module("pyarrow.types")
-        if self._types.is_dictionary(values.type):
-            self._arrow = values = values.dictionary_decode()
-        self.is_flag = self._types.is_boolean(values.type)
-
-    def coded(self) -> tuple[list[str], NDArray[np.intp]]:
-        kind = self._arrow.type
-        lost = f"stores its column `{self.name}` as {kind}, which rounds large numbers"
-        cure = "write the names of cells as whole numbers or text"
-        refuse_data(self._types.is_floating(kind), f"{lost}: {cure}.")
-        coded = self._arrow.dictionary_encode("encode")
-        values = coded.dictionary.to_pylist()
-        names = ["" if one is None else str(one).strip() for one in values]
-        return names, coded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-
-    def is_text(self) -> bool:
-        kind, types = self._arrow.type, self._types
-        return bool(
-            types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind)
-        )
-
-    def numbers(self, first: int) -> NDArray[np.float64]:
-        kind = str(self._arrow.type)
-        what = f"stores its column `{self.name}` as {kind}, where numbers must be"
-        known = re.match(r"u?int|float|double|halffloat|decimal|bool", kind)
-        refuse_data(known is None, f"{what}: choose another column or convert it.")
-        values = (
-            self._arrow.cast("float64") if known and known[0] != "bool" else self._arrow
-        )
-        if self.is_flag:
-            values = self._arrow.cast("int8").cast("float64")
-        return self._finite(values.to_numpy(zero_copy_only=False), first)
-
-    def _written(self, row: int) -> str:
-        value = self._arrow[row].as_py()
-        return "a missing value" if value is None else str(value)
+        return made
 
 
 #: A function that yields the named columns of a table, some rows at a time.
 _Parts: TypeAlias = Callable[[Sequence[str]], Iterator[list[_Column]]]
-
-
-def _suffix(path: str | Path) -> str:
-    return Path(os.fspath(path).lower().removesuffix(".gz")).suffix
 
 
 @contextmanager
@@ -571,7 +508,7 @@ def _opened(path: str | Path) -> Iterator[tuple[list[str], _Parts]]:
     """Open a table, and yield the names of its columns and a reader of its rows."""
     none = f"`{path}` does not exist: pass the path of a list of edges."
     require(os.path.exists(path), none, FileNotFoundError)
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     usable = suffix in SUFFIXES and os.path.isfile(path)
     what = f"has the suffix {suffix!r}, and lists of edges are files with"
     refuse_data(not usable, f"{what} {', '.join(SUFFIXES)}: convert it.")
@@ -587,9 +524,9 @@ def _opened(path: str | Path) -> Iterator[tuple[list[str], _Parts]]:
     with _lines(path) as rows:
         header = [name.strip() for name in next(rows, [])]
         refuse_data(not header, "is empty: is it the right, complete file?")
-        number = next(filter(_is_number, header), None)
-        none = f"has {number!r} in its first line, which must name its columns"
-        refuse_data(number is not None, f"{none}: add that line.")
+        entry = next((one for one in header if number(one) is not None), None)
+        none = f"has {entry!r} in its first line, which must name its columns"
+        refuse_data(entry is not None, f"{none}: add that line.")
         yield header, partial(_text_parts, header, rows)
 
 
@@ -625,9 +562,9 @@ def _text_parts(
             refuse_data(True, f"{what}header) but names {len(header)} columns: {whole}")
         n_read += len(block)
         columns = [*zip(*block, strict=True)]
-        yield [_Column(header[i], columns[i]) for i in places]
+        yield [_Column.of_text(header[i], columns[i]) for i in places]
 
 
 def _arrow_parts(table: Any, names: Sequence[str]) -> Iterator[list[_Column]]:
     for part in table.iter_batches(batch_size=_ARROW_ROWS, columns=list(names)):
-        yield [_ArrowColumn(name, part.column(name)) for name in names]
+        yield [_Column.of_arrow(name, part.column(name)) for name in names]

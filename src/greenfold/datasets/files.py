@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, get_args
+from typing import Any, BinaryIO, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -205,22 +205,13 @@ def read_series(
     found = read_with_origin(
         path, missing, labels, format, TableHints(n_steps, classes, *named)
     )
-    return found.X, found.y
-
-
-class ReadSeries(NamedTuple):
-    """Series, labels, and what the reader of a table concluded without being told."""
-
-    X: SeriesArrays
-    y: Any
-    origin: str
-    layout: str
+    return found.series, found.labels
 
 
 def read_with_origin(
     path: File, missing: Missing, labels: Labels, format: str | None, known: TableHints
-) -> ReadSeries:
-    """Return what `read_series` does, and what it concluded about a table."""
+) -> Parsed:
+    """Return the series and labels of `read_series`, and its conclusions about a table."""
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with "
@@ -240,7 +231,7 @@ def read_with_origin(
         y = None if labels == "none" else found.labels
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
-        return ReadSeries(assemble(found, missing), y, found.origin, found.layout)
+        return found._replace(series=assemble(found, missing), labels=y)
 
 
 def open_series(

@@ -46,7 +46,7 @@ Labels: TypeAlias = Literal["required", "optional", "none"]
 Missing: TypeAlias = Literal["error", "keep", "trim"]
 
 MISSING_VALUES = {"", "?", "nan", "na"}
-_MISSING_LABELS = MISSING_VALUES - {"na"}  # "na" may be a class
+MISSING_LABELS = MISSING_VALUES - {"na"}  # "na" may be a class
 #: Names of a column of labels, of times, and of columns that only number the series.
 LABEL_NAMES = {"label", "labels", "class", "classes", "target", "y"}
 LABEL_NAMES |= {"class_label", "classlabel"}
@@ -227,8 +227,6 @@ def _place(position: NDArray[np.intp]) -> str:
 
 def _locate(test: np.ufunc, series: SeriesArrays) -> NDArray[np.intp]:
     """Return series, channel and step of every value that passes a test, (n, 3)."""
-    if isinstance(series, np.ndarray):
-        return np.argwhere(test(series))
     found = [
         np.insert(where, 0, case, axis=1)
         for case, one in enumerate(series)
@@ -270,7 +268,7 @@ def canonical_labels(
         if written.dtype.kind == "S":
             written = np.char.decode(written, "utf-8", "replace")
     names = [bare(str(label)) for label in written]
-    known = [name.lower() not in _MISSING_LABELS for name in names]
+    known = [name.lower() not in MISSING_LABELS for name in names]
     if labels == "required" and not all(known):
         none = f"has no class label for series {known.index(False)} (counting from 0)"
         raise DataError(f"{none}: add the label or remove the series.")

@@ -345,17 +345,16 @@ def _parsed_dates(written: NDArray[Any]) -> Iterator[NDArray[np.datetime64]]:
         yield written.astype("M8[us]")
         return
     texts = [f"{one:.0f}" if written.dtype.kind == "f" else one for one in written.tolist()]
-    plain = [_ZONE.sub("", _QUARTER.sub(_month, one)) for one in texts]
+    months = [
+        _QUARTER.sub(lambda it: f"{it[1]}-{3 * int(it[2]) - 2:02d}", one) for one in texts
+    ]
+    plain = [_ZONE.sub("", one) for one in months]
     if all("-" in one for one in plain):
         with suppress(ValueError):
             yield np.array(plain, dtype="M8[us]")
     for form in _DATES:
         with suppress(ValueError):
             yield np.array([datetime.strptime(one, form) for one in texts], dtype="M8[us]")
-
-
-def _month(quarter: re.Match[str]) -> str:
-    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02d}"
 
 
 def _dates_after(
@@ -377,8 +376,7 @@ def _dates_after(
             return (ahead + 1).astype("M8[D]") - 1
         if (offset == offset[0]).all():
             return ahead.astype("M8[D]") + offset[0]
-    usual = float(np.median(gaps))
-    if usual > 0 and (np.abs(gaps - usual) <= _JITTER * usual).all():
+    if usual := _usual_step(gaps):
         made = dates[-1] + np.rint(steps * usual).astype("m8[us]")
         units = (unit for unit in ("D", "s") if (made == made.astype(f"M8[{unit}]")).all())
         return made.astype(f"M8[{next(units, 'us')}]")
@@ -393,16 +391,17 @@ def _times(columns: Mapping[str, NDArray[np.float64]]) -> list[str]:
     """Return the columns that hold times, most likely first."""
     first = [key for key in columns if _TIME.fullmatch(key)]
     others = [key for key in columns if _INDEX.fullmatch(key)]
-    unnamed = [key for key in list(columns)[:1] if re.fullmatch(r"column_1", key)]
+    others += [key for key in list(columns)[:1] if key == "column_1"]
+    return first or [key for key in others if _usual_step(np.diff(columns[key]))]
 
-    def rises(values: NDArray[np.float64]) -> bool:
-        steps = np.diff(values)
-        if not len(steps) or not np.isfinite(steps).all():
-            return False
-        usual = float(np.median(steps))
-        return usual > 0 and bool((np.abs(steps - usual) <= _JITTER * usual).all())
 
-    return first or [key for key in [*others, *unnamed] if rises(columns[key])]
+def _usual_step(steps: NDArray[np.float64]) -> float | None:
+    """Return the median of steps that rise and are alike; None if they do not."""
+    if not len(steps) or not np.isfinite(steps).all():
+        return None
+    usual = float(np.median(steps))
+    alike = usual > 0 and (np.abs(steps - usual) <= _JITTER * usual).all()
+    return usual if alike else None
 
 
 def _read_columns(
@@ -416,10 +415,7 @@ def _read_columns(
     name, content = read_bytes(path)
     with naming(name):
         read: Any = _COLUMNS[suffix]
-        if read in (_read_csv, _read_parquet):
-            columns = read(content, one_series)
-        else:
-            columns = read(content, Path(name).stem)
+        columns = read(content, Path(name).stem, one_series)
         if read is not _read_csv:
             refuse_data(not columns, "holds no numbers: write one array for each channel.")
             if one_series:
@@ -467,7 +463,7 @@ def _spacing(
     return usual
 
 
-def _read_csv(content: bytes, one_series: bool = False) -> dict[str, Any]:
+def _read_csv(content: bytes, stem: str, one_series: bool) -> dict[str, Any]:
     """Return columns by name; of one series, also those of text, such as dates."""
     written = [one for one in lines_of(content) if one[:1] != "#"]
     lines = [one for one in written if one.strip()]
@@ -593,7 +589,7 @@ def _columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return columns
 
 
-def _read_npz(content: bytes, stem: str) -> dict[str, Any]:
+def _read_npz(content: bytes, stem: str, one_series: bool) -> dict[str, Any]:
     arrays = load_arrays(content, "numpy.savez(path, drive=drive, states=states)")
     arrays = {key: _numbers(key, array) for key, array in arrays.items()}
     for key, array in arrays.items():
@@ -603,16 +599,16 @@ def _read_npz(content: bytes, stem: str) -> dict[str, Any]:
     return _columns_of(arrays)
 
 
-def _read_npy(content: bytes, stem: str) -> dict[str, Any]:
+def _read_npy(content: bytes, stem: str, one_series: bool) -> dict[str, Any]:
     array = _numbers(stem, load_array(content))
     wanted = "it must be (n_samples,) or (n_samples, n_channels)."
     refuse_data(array.ndim not in (1, 2), f"has the shape {array.shape}; {wanted}")
     return _columns_of({stem: array})
 
 
-def _read_mat(content: bytes, stem: str) -> dict[str, Any]:
+def _read_mat(content: bytes, stem: str, one_series: bool) -> dict[str, Any]:
     if _HDF5 in (content[:8], content[512:520]):  # from version 7.3 on
-        return _read_hdf5(content, stem, kind=".mat")
+        return _read_hdf5(content, stem, one_series, kind=".mat")
     with readable(".mat", "save it again"):
         arrays: dict[str, Any] = import_module("scipy.io").loadmat(io.BytesIO(content))
     found = {key: one for key, one in arrays.items() if not key.startswith("__")}
@@ -629,7 +625,9 @@ def _vectors(arrays: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
     return found
 
 
-def _read_hdf5(content: bytes, stem: str, kind: str = ".h5") -> dict[str, Any]:
+def _read_hdf5(
+    content: bytes, stem: str, one_series: bool, kind: str = ".h5"
+) -> dict[str, Any]:
     with needs("MATLAB 7.3" if kind == ".mat" else "HDF5", "hdf5"):
         library = import_module("h5py")
     arrays: dict[str, NDArray[Any]] = {}
@@ -650,7 +648,7 @@ def _read_hdf5(content: bytes, stem: str, kind: str = ".h5") -> dict[str, Any]:
     return _columns_of({key: one.astype(np.float64) for key, one in clear.items()})
 
 
-def _read_tdms(content: bytes, stem: str) -> dict[str, Any]:
+def _read_tdms(content: bytes, stem: str, one_series: bool) -> dict[str, Any]:
     with needs("TDMS", "tdms"):
         library = import_module("nptdms")
     with readable(".tdms", "save it again"):
@@ -669,19 +667,17 @@ def _read_tdms(content: bytes, stem: str) -> dict[str, Any]:
     return columns
 
 
-def _read_parquet(content: bytes, one_series: bool) -> dict[str, Any]:
+def _read_parquet(content: bytes, stem: str, one_series: bool) -> dict[str, Any]:
     with needs("Parquet", "parquet"), readable(".parquet"):
         table = import_module("pyarrow.parquet").read_table(io.BytesIO(content))
-    columns = {
-        key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
-    }
-    text = {
-        key: one for key, one in columns.items() if one_series and one.dtype.kind in "OM"
-    }
-    others = {key: _numbers(key, one) for key, one in columns.items() if key not in text}
-    return others | {
-        k: one.astype(str) if one.dtype.kind == "O" else one for k, one in text.items()
-    }
+    columns: dict[str, Any] = {}
+    for key in table.column_names:
+        one = table.column(key).to_numpy(zero_copy_only=False)
+        if one_series and one.dtype.kind in "OM":
+            columns[key] = one.astype(str) if one.dtype.kind == "O" else one
+        else:
+            columns[key] = _numbers(key, one)
+    return columns
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:

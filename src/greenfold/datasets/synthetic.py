@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -222,23 +221,7 @@ def _beats(waves: ArrayLike, n: int, time: Floats, rng: np.random.Generator) -> 
 # series. One-step forecasts cannot be judged below this error.
 
 #: Time until the initial state is forgotten, in the unit of the equations.
-_TRANSIENT = 100.0
-
-
-def _sample_flow(
-    field: Callable[[float, Floats], Floats], start: Floats, n_samples: int, dt: float
-) -> Floats:
-    """Return samples (n_samples, n_channels) of ẏ = f(t, y), after the transient."""
-    n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
-    from scipy.integrate import solve_ivp  # takes a second to import
-
-    times = _TRANSIENT + dt * np.arange(n_samples)
-    # Tight tolerances, because the interpolation between steps is one order lower.
-    how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
-    found = solve_ivp(field, (0.0, times[-1]), start, **how)
-    if not found.success or found.y.shape[1] != n_samples:
-        raise FloatingPointError(f"the series diverges: {found.message}")
-    return np.ascontiguousarray(found.y.T)
+TRANSIENT = 100.0
 
 
 def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
@@ -264,62 +247,17 @@ def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
         x, y, z = s
         return np.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
 
+    n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
+    from scipy.integrate import solve_ivp  # takes a second to import
+
     start = np.array([1, 1, 25]) + check.generator(rng).normal(size=3)
-    return _sample_flow(field, start, n_samples, dt)
-
-
-def rossler(n_samples: int, dt: float = 0.5, rng: Seed = None) -> Floats:
-    """Integrate the Rössler attractor, a = b = 0.2, c = 5.7.
-
-    Parameters
-    ----------
-    n_samples, dt, rng
-        See `lorenz`. The Lyapunov exponent is 0.071: one Lyapunov time is 28 samples of
-        0.5.
-
-    Returns
-    -------
-    ndarray (n_samples, 3)
-    """
-
-    def field(_: float, s: Floats) -> Floats:
-        x, y, z = s
-        return np.array([-y - z, x + 0.2 * y, 0.2 + z * (x - 5.7)])
-
-    return _sample_flow(field, check.generator(rng).normal(size=3), n_samples, dt)
-
-
-def lorenz96(
-    n_samples: int,
-    dt: float = 0.05,
-    rng: Seed = None,
-    *,
-    n_channels: int = 5,
-    forcing: float = 8.0,
-) -> Floats:
-    """Integrate the Lorenz-96 ring of sites, ẋᵢ = (xᵢ₊₁ − xᵢ₋₂) xᵢ₋₁ − xᵢ + F.
-
-    Parameters
-    ----------
-    n_samples, dt, rng
-        See `lorenz`.
-    n_channels : int
-        Number of sites, at least 4. With F = 8, the largest Lyapunov exponent is about 0.5
-        for five sites and 1.7 for forty.
-    forcing : float
-        Forcing F. The series is chaotic from about 6 on.
-
-    Returns
-    -------
-    ndarray (n_samples, n_channels)
-    """
-    n_channels = check.count(n_channels, "n_channels", minimum=4)
-
-    def field(_: float, x: Floats) -> Floats:
-        return (np.roll(x, -1) - np.roll(x, 2)) * np.roll(x, 1) - x + forcing
-
-    start = forcing + check.generator(rng).normal(size=n_channels)
-    return _sample_flow(field, start, n_samples, dt)
+    times = TRANSIENT + dt * np.arange(n_samples)
+    # Tight tolerances, because the interpolation between steps is one order lower.
+    how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
+    found = solve_ivp(field, (0.0, times[-1]), start, **how)
+    if not found.success or found.y.shape[1] != n_samples:
+        raise FloatingPointError(f"the series diverges: {found.message}")
+    return np.ascontiguousarray(found.y.T)
 
 
 def mackey_glass(
@@ -349,7 +287,7 @@ def mackey_glass(
     lag = delay / h
     back = int(np.floor(lag))
     part = lag - back  # the delayed time is this far before the end of a step
-    skipped = int(np.ceil(10 * _TRANSIENT / dt))
+    skipped = int(np.ceil(10 * TRANSIENT / dt))
     total = (n_samples + skipped) * n_sub
     offset = back + 2
     x, slope = np.empty(total + offset + 1), np.zeros(total + offset + 1)
@@ -379,73 +317,3 @@ def mackey_glass(
         x[i + 1] = x[i] + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         slope[i + 1] = rate(x[i + 1], then)
     return x[offset + skipped * n_sub : offset + total : n_sub].copy()
-
-
-def kuramoto_sivashinsky(
-    n_samples: int,
-    dt: float = 0.25,
-    rng: Seed = None,
-    *,
-    length: float = 22.0,
-    n_channels: int = 64,
-) -> Floats:
-    """Integrate the Kuramoto–Sivashinsky equation uₜ = −u uₓ − uₓₓ − uₓₓₓₓ.
-
-    Parameters
-    ----------
-    n_samples, dt, rng
-        See `lorenz`.
-    length : float
-        Length L of the ring. With 22, the largest Lyapunov exponent is about 0.05.
-    n_channels : int
-        Number of points at which the profile is sampled; it must be even.
-
-    Returns
-    -------
-    ndarray (n_samples, n_channels)
-        Samples by a dealiased pseudo-spectral method with exponential Runge–Kutta steps of
-        order 4 and at most 0.05 (Cox & Matthews 2002; weights by contour integrals, Kassam
-        & Trefethen 2005). Errors are about 1e-8 standard deviations per sample of 0.25.
-    """
-    n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
-    length = check.positive(length, "length")
-    n = check.count(n_channels, "n_channels", minimum=8)
-    check.must(n % 2 == 0, "n_channels", "be even", n)
-    k = 2 * np.pi / length * np.arange(n // 2 + 1)
-    n_sub = int(np.ceil(dt / 0.05))
-    h = dt / n_sub
-    linear = k**2 - k**4
-    E, E2 = np.exp(h * linear), np.exp(h * linear / 2)
-    roots = np.exp(1j * np.pi * (np.arange(1, 33) - 0.5) / 32)
-    z = h * linear[:, None] + roots
-    Q = h * np.real(np.mean((np.exp(z / 2) - 1) / z, 1))
-    f1 = h * np.real(np.mean((-4 - z + np.exp(z) * (4 - 3 * z + z**2)) / z**3, 1))
-    f2 = h * np.real(np.mean((2 + z + np.exp(z) * (z - 2)) / z**3, 1))
-    f3 = h * np.real(np.mean((-4 - 3 * z - z**2 + np.exp(z) * (4 - z)) / z**3, 1))
-    kept = np.arange(n // 2 + 1) < n / 3  # avoids aliasing of quadratic products
-
-    def push(v: np.ndarray) -> np.ndarray:
-        return -0.5j * k * kept * np.fft.rfft(np.fft.irfft(v, n) ** 2)
-
-    grid = length / n * np.arange(n)
-    generator = check.generator(rng)
-    phases, sizes = generator.uniform(0, 2 * np.pi, 3), generator.normal(size=3)
-    waves = [
-        size * np.cos(2 * np.pi * (j + 1) * grid / length + phase)
-        for j, (size, phase) in enumerate(zip(sizes, phases, strict=True))
-    ]
-    v = np.fft.rfft(np.sum(waves, axis=0)) * kept
-    found = np.empty((n_samples, n))
-    skipped = int(np.ceil(2 * _TRANSIENT / dt))
-    for sample in range(-skipped, n_samples):
-        if sample >= 0:
-            found[sample] = np.fft.irfft(v, n)
-        for _ in range(n_sub):
-            Nv = push(v)
-            a = E2 * v + Q * Nv
-            Na = push(a)
-            b = E2 * v + Q * Na
-            Nb = push(b)
-            c = E2 * a + Q * (2 * Nb - Nv)
-            v = E * v + f1 * Nv + 2 * f2 * (Na + Nb) + f3 * push(c)
-    return found

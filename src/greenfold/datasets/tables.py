@@ -63,14 +63,8 @@ class TableHints(NamedTuple):
 
 def parse_table(content: bytes, labels: Labels, known: TableHints) -> Parsed:
     """Parse one series per line, or one sample per line if a column names the series."""
-    rows = _rows(content, known.encoding)
-    rows, places, labelled, series = _without(rows, known)
-    header = _read_header(rows)
-    rows, header = (rows, _Header()) if header is None else (rows[1:], header)
-    series = _series_column(rows, header, series, labelled)
-    if series is not None:
-        return _parse_samples(rows, places, header, labels, known, labelled, series)
-    return _parse_series(rows, places, header, labels, known, labelled)
+    table = _Table(_rows(content, known.encoding), labels, known)
+    return table.parse_series() if table.series is None else table.parse_samples()
 
 
 def _rows(content: bytes, encoding: str | None) -> list[list[str]]:
@@ -112,134 +106,284 @@ def _is_comment(line: str) -> bool:
     return line[0] == "#" and (not values or any(map(_is_word, values)))
 
 
-def _without(
-    rows: list[list[str]], known: TableHints
-) -> tuple[list[list[str]], list[int], int | None, int | None]:
-    """Return the rows without dropped columns, and the columns that the caller names.
+class _Table:
+    """The rows of a table without dropped columns, and what its columns are.
 
-    Also return the place of each column that is left, among all columns of the file.
+    ``places`` are those of the columns among all of the file, ``width`` is the number of
+    columns, and ``label`` and ``series`` are the columns that hold the labels and tell the
+    series apart, as the caller names them.
     """
-    if not rows:
-        return rows, [], None, None
-    width = max(map(len, rows))
-    names = [bare(field) for field in rows[0]]
-    # R leaves the column of row names unnamed.
-    unnamed = width == len(names) + 1 and _is_header(rows[0], rows[1:])
-    names = ["", *names] if unnamed else names
 
-    def place(column: int | str, use: str) -> int:
-        if column in names:
-            return names.index(str(column))
-        try:
-            return range(width)[int({"first": 0, "last": -1}.get(str(column), column))]
-        except (ValueError, IndexError):
-            cure = f"give a number from 0 to {width - 1}, first, last or a name"
-            none = f"has no column {column!r} {use}: {cure} from its first line."
-            raise DataError(none) from None
+    def __init__(self, rows: list[list[str]], labels: Labels, known: TableHints) -> None:
+        self.rows, self.labels, self.known = rows, labels, known
+        self.places, self.label, self.series = list[int](), None, None
+        if rows:
+            self._drop()
+        header = _read_header(self.rows)
+        self.header = _Header() if header is None else header
+        self.rows = self.rows if header is None else self.rows[1:]
+        self.width = max((len(row) for row in self.rows), default=0)
+        if self.series is None:
+            self._find_series()
 
-    dropped = {place(one, "to leave out") for one in known.drop}
-    kept = [i for i in range(width) if i not in dropped]
+    def _drop(self) -> None:
+        """Leave out dropped columns, and find those that the caller names."""
+        rows, known = self.rows, self.known
+        width = max(map(len, rows))
+        names = [bare(field) for field in rows[0]]
+        # R leaves the column of row names unnamed.
+        unnamed = width == len(names) + 1 and _is_header(rows[0], rows[1:])
+        names = ["", *names] if unnamed else names
 
-    def left(column: int | str | None, use: str) -> int | None:
+        def place(column: int | str, use: str) -> int:
+            if column in names:
+                return names.index(str(column))
+            try:
+                return range(width)[int({"first": 0, "last": -1}.get(str(column), column))]
+            except (ValueError, IndexError):
+                cure = f"give a number from 0 to {width - 1}, first, last or a name"
+                none = f"has no column {column!r} {use}: {cure} from its first line."
+                raise DataError(none) from None
+
+        dropped = {place(one, "to leave out") for one in known.drop}
+        self.places = [i for i in range(width) if i not in dropped]
+
+        def left(column: int | str | None, use: str) -> int | None:
+            if column is None:
+                return None
+            found = place(column, use)
+            wrong = f"has its column {column!r} {use} among those of "
+            refuse_data(found in dropped, wrong, _DROP, ": keep that column.")
+            return self.places.index(found)
+
+        self.label = left(known.label_column, "for the labels")
+        self.series = left(known.series_column, "for the series")
+        if dropped:
+            rows = [["", *rows[0]] if unnamed else rows[0], *rows[1:]]
+            self.rows = [[row[i] for i in self.places if i < len(row)] for row in rows]
+
+    def _call(self, column: int) -> int | str:
+        """Return how a caller names a column."""
+        return self.header.names[column] if self.header.names else self.places[column]
+
+    def _also_drop(self, *columns: int | str) -> Argument:
+        """Return the advice to leave out columns besides those that are left out."""
+        more = [*self.known.drop, *columns]
+        return Argument("drop", more if len(more) > 1 else more[0])
+
+    def _values(
+        self, channels: Sequence[list[str]], where: str, columns: Sequence[int], hint: str
+    ) -> NDArray[np.float64]:
+        """Return the values of one series; errors say which column to leave out."""
+        decimal = self.known.decimal
+
+        def advise(channel: int, step: int, field: str) -> tuple[Part, ...]:
+            if decimal is None and DECIMAL_COMMA.fullmatch(field):
+                points = "write decimal points in place of commas, or give "
+                return points, Argument("decimal", ",")
+            each = len(columns) == len(channels)  # one sample per line
+            column = columns[channel if each else channel * len(channels[0]) + step]
+            leave = "correct the value, write `?` if it is missing, or leave out its column"
+            return f"{leave} with ", self._also_drop(self._call(column)), hint
+
+        if decimal == ",":
+            channels = [[field.replace(",", ".") for field in one] for one in channels]
+        return parse_values(channels, where, advise)
+
+    # One series per line
+
+    def parse_series(self) -> Parsed:
+        """Parse one series per line."""
+        names, column, origin = self.header.names, self.label, ""
         if column is None:
+            column = self._label_column()
+            if column is not None and self.header.label is None:
+                at = "last" if column else "first"
+                origin = f"the {at} column"
+                found = [bare(row[-1 if column else 0]) for row in self.rows]
+                n, alone = len(found), self.labels == "required" and len(found) >= _ALONE
+                each = f"has {n} series with {n} different labels, taken from {origin}"
+                cure = f"{each}: name the column of the labels with "
+                other = ", such as last, or leave out a column of dates or names with "
+                long = "; if this is one long series, forecast it" * (self.width < _ALONE)
+                wrong = alone and len({*found}) == n
+                refuse_data(wrong, cure, _COLUMN, other, _DROP, f"{long}.")
+        if column and column == self.width - 1 and not names:
+            # The label ends every line, including the lines of shorter series.
+            self.rows, column = [[row[-1], *row[:-1]] for row in self.rows], 0
+            self.places = [self.places[-1], *self.places[:-1]]
+        left_out = {column, self.header.label, *self.header.row_names}
+        kept = [i for i in range(self.width) if i not in left_out]
+        if kept:
+            self._refuse_other_columns(kept, column is not None)
+        kept, n_channels = _channels(names, kept)
+        values = np.full((len(self.rows), n_channels, len(kept) // n_channels), np.nan)
+        for case, row in enumerate(self.rows):
+            fields = [row[i] for i in kept if i < len(row)]
+            cure = "separate the label and the values by tabs, commas or blanks."
+            none = f"has series {case} (counting from 0) without values: {cure}"
+            refuse_data(not fields, none)
+            short = f"has {len(fields)} values in series {case} (counting from 0) but names"
+            wrong = n_channels > 1 and len(fields) < len(kept)
+            refuse_data(wrong, f"{short} {len(kept)} columns of values: complete the line.")
+            each = len(fields) // n_channels
+            channels = [fields[i : i + each] for i in range(0, len(fields), each)]
+            hint = " (a first line with column names must name all columns)"
+            hint = "" if case or names else hint
+            one = self._values(channels, f"series {case}", kept, hint)
+            values[case, :, : one.shape[1]] = one
+        layout = f"{n_channels} channels of {values.shape[2]} steps"
+        layout = layout if n_channels > 1 else ""
+        if column is None:
+            return Parsed(values, layout=layout)
+        found = [row[column] if column < len(row) else "" for row in self.rows]
+        return Parsed(values, found, origin=origin, layout=layout)
+
+    def _refuse_other_columns(self, kept: Sequence[int], labelled: bool) -> None:
+        """Raise if a column that is no label does not look like a step of the series."""
+        names = self.header.names
+        others = [names[i] for i in kept if names and not _NUMBERED.fullmatch(names[i])]
+        steps = len(kept) - len(others) if names else 0
+        also = f"names steps by numbers, but also {listed(map(repr, others), 4)}"
+        cure = f"{also}: leave out what is no value of the series with "
+        drop = Argument("drop", [*self.known.drop, *others])
+        refuse_data(others and steps > 2, cure, drop, ".")
+        numbers = [row[kept[0]] if kept[0] < len(row) else "" for row in self.rows]
+        first = self.places[kept[0]] == 0 and labelled and not steps
+        numbered = "numbers its lines in the first column: leave it out with "
+        wrong = first and len(numbers) >= _ALONE and _counts(numbers)
+        refuse_data(wrong, numbered, self._also_drop(0), ".")
+
+    def _label_column(self) -> int | None:
+        """Return the column of the labels, or None."""
+        rows, labels, header, known = self.rows, self.labels, self.header, self.known
+        if labels == "none" or not rows:
             return None
-        found = place(column, use)
-        wrong = f"has its column {column!r} {use} among those of "
-        refuse_data(found in dropped, wrong, _DROP, ": keep that column.")
-        return kept.index(found)
-
-    labelled = left(known.label_column, "for the labels")
-    series = left(known.series_column, "for the series")
-    if dropped:
-        rows = [["", *rows[0]] if unnamed else rows[0], *rows[1:]]
-        rows = [[row[i] for i in kept if i < len(row)] for row in rows]
-    return rows, kept, labelled, series
-
-
-# One series per line
-
-
-def _parse_series(
-    rows: list[list[str]],
-    places: list[int],
-    header: _Header,
-    labels: Labels,
-    known: TableHints,
-    column: int | None,
-) -> Parsed:
-    width, names = max((len(row) for row in rows), default=0), header.names
-    origin = ""
-    if column is None:
-        column = _label_column(rows, header, labels, known)
-        if column is not None and header.label is None:
-            at = "last" if column else "first"
-            origin = f"the {at} column"
-            found = [bare(row[-1 if column else 0]) for row in rows]
-            alone = labels == "required" and len(found) >= _ALONE
-            each = f"has {len(rows)} series with {len(rows)} different labels"
-            cure = f"{each}, taken from {origin}: name the column of the labels with "
-            other = ", such as last, or leave out a column of dates or names with "
-            wrong = alone and len({*found}) == len(found)
-            long = "; if this is one long series, forecast it" if width < _ALONE else ""
-            refuse_data(wrong, cure, _COLUMN, other, _DROP, f"{long}.")
-    if column and column == width - 1 and not names:
-        # The label ends every line, including the lines of shorter series.
-        rows, column = [[row[-1], *row[:-1]] for row in rows], 0
-        places = [places[-1], *places[:-1]]
-    left_out = {column, header.label, *header.row_names}
-    kept = [i for i in range(width) if i not in left_out]
-    _refuse_other_columns(rows, names, kept, places, column is not None, known)
-    kept, n_channels = _channels(names, kept)
-    values = np.full((len(rows), n_channels, len(kept) // n_channels), np.nan)
-    for case, row in enumerate(rows):
-        fields = [row[i] for i in kept if i < len(row)]
-        cure = "separate the label and the values by tabs, commas or blanks."
-        none = f"has series {case} (counting from 0) without values: {cure}"
-        refuse_data(not fields, none)
-        short = f"has {len(fields)} values in series {case} (counting from 0) but names"
-        wrong = n_channels > 1 and len(fields) < len(kept)
-        refuse_data(wrong, f"{short} {len(kept)} columns of values: complete the line.")
-        each = len(fields) // n_channels
-        channels = [fields[i : i + each] for i in range(0, len(fields), each)]
-        found = _values(
-            channels,
-            f"series {case}",
-            known,
-            [names[i] if names else places[i] for i in kept],
-            not (case or names),
+        if header.label is not None:
+            return header.label
+        if header.all_values or header.row_names:
+            cure = (
+                "names no column as labels: name it with ",
+                _COLUMN,
+                ", or call it label.",
+            )
+            refuse_data(labels == "required", *cure)
+            return None
+        ends = {_is_word(bare(row[-1])) for row in rows} if self.width > 1 else set()
+        if ends == {True} and not any(_is_word(bare(row[0])) for row in rows):
+            return self.width - 1
+        if labels == "required":
+            return 0
+        first = [bare(row[0]) for row in rows]
+        numbers = [number(one) for one in first if one.lower() not in MISSING_VALUES]
+        if None in numbers:
+            return 0
+        n_steps = known.n_steps
+        if n_steps is not None and self.width in (n_steps, n_steps + 1):
+            return 0 if self.width == n_steps + 1 else None
+        classes = {number(str(one)) for one in known.classes} - {None}
+        if not numbers or (classes and set(numbers) <= classes):
+            return 0
+        if any(value is not None and not value.is_integer() for value in numbers):
+            return None
+        expected = "" if n_steps is None else f", for series of {n_steps} steps"
+        raise DataError(
+            f"has {self.width} values per line{expected}, and it is not clear whether the "
+            "first is a label: use ",
+            Argument("labels", "required"),
+            " if it is, or ",
+            Argument("labels", "none"),
+            " if not.",
         )
-        values[case, :, : found.shape[1]] = found
-    layout = f"{n_channels} channels of {values.shape[2]} steps" if n_channels > 1 else ""
-    if column is None:
-        return Parsed(values, layout=layout)
-    found = [row[column] if column < len(row) else "" for row in rows]
-    return Parsed(values, found, origin=origin, layout=layout)
 
+    # One sample per line
 
-def _refuse_other_columns(
-    rows: Sequence[list[str]],
-    names: Sequence[str],
-    kept: Sequence[int],
-    places: Sequence[int],
-    labelled: bool,
-    known: TableHints,
-) -> None:
-    """Raise if a column that is no label does not look like a step of the series."""
-    if not kept:
-        return
-    given = [names[i] for i in kept] if names else []
-    others = [name for name in given if not _NUMBERED.fullmatch(name)]
-    steps = len(kept) - len(others)
-    also = f"names steps by numbers, but also {listed(map(repr, others), 4)}"
-    cure = f"{also}: leave out what is no value of the series with "
-    wrong = bool(names and others) and steps > 2
-    refuse_data(wrong, cure, Argument("drop", [*known.drop, *others]), ".")
-    numbers = [row[kept[0]] if kept[0] < len(row) else "" for row in rows]
-    first = places[kept[0]] == 0 and labelled and not (names and steps)
-    numbered = "numbers its lines in the first column: leave it out with "
-    wrong = first and len(rows) >= _ALONE and _counts(numbers)
-    left_out = [*known.drop, 0] if known.drop else 0
-    refuse_data(wrong, numbered, Argument("drop", left_out), ".")
+    def _find_series(self) -> None:
+        """Find the column that says which series a sample belongs to, if there are times.
+
+        Raise if it looks as if each line were one sample, but nothing says so.
+        """
+        rows, header = self.rows, self.header
+        column, repeats = next(iter(header.series), None), False
+        if column is not None:
+            found = [row[column] for row in rows if column < len(row)]
+            repeats = len({*found}) < len(found)
+        if header.time is not None:
+            if repeats:
+                self.series = column
+                return
+            name = header.names[header.time]
+            which = f"has a column of times, {name!r}: if each line is one sample, name the"
+            other = "; if each line is one series, use ", Argument("drop", name), "."
+            refuse_data(
+                True, f"{which} column that tells the series apart with ", _SERIES, *other
+            )
+        if repeats and column is not None and header.numbered < 3:
+            name = header.names[column]
+            again = f"has lines that share their {name!r}: if each line is one sample, use "
+            how = (
+                again,
+                Argument("series_column", name),
+                "; if each line is one series, use ",
+            )
+            refuse_data(True, *how, Argument("drop", name), ".")
+        pair = None if self.label is not None or header.numbered > 2 else _runs(rows)
+        if pair is not None:
+            what = f"column {pair[0]} repeats while column {pair[1]} rises, counting from 0"
+            long = f"seems to hold one sample per line ({what}): name the column that tells"
+            other = "; if each line is one series, name its label with "
+            refuse_data(
+                True, f"{long} the series apart with ", _SERIES, other, _COLUMN, "."
+            )
+
+    def parse_samples(self) -> Parsed:
+        """Parse one sample per line: its series, its label, its time, and the channels."""
+        rows, header, series, width = self.rows, self.header, self.series, self.width
+        assert series is not None
+        short = next((i for i, row in enumerate(rows) if len(row) != width), None)
+        few = (
+            f"has {len(rows[short or 0])} values in line {(short or 0) + 1} below its names"
+        )
+        refuse_data(short is not None, f"{few} but {width} in others: complete that line.")
+        column = header.label if self.label is None else self.label
+        none = "names no column as labels: name it with "
+        wrong = self.labels == "required" and column is None
+        refuse_data(wrong, none, _COLUMN, ", or call it label.")
+        time = header.time if header.time not in (series, column) else None
+        if time is None:
+            time = next((i for i in range(width) if _is_clock(rows, series, i)), None)
+        left_out = {series, column, header.label, time, *header.row_names, *header.series}
+        kept = [i for i in range(width) if i not in left_out]
+        refuse_data(
+            not kept, "has no column of values beside series, time and label: add one."
+        )
+        cure = "leave out the times with ", Argument("drop", self._call(time or 0)), " and "
+        cure = *cure, Argument("series_column", self._call(series))
+        members: dict[str, list[list[str]]] = {}
+        for row in rows:
+            members.setdefault(bare(row[series]), []).append(row)
+        values, found = [], []
+        for name, samples in members.items():
+            where = f"series {len(values)} ({name[:40]!r})"
+            if time is not None:
+                written = [bare(row[time]) for row in samples]
+                points = [one.replace(",", ".") for one in written]
+                written = points if self.known.decimal == "," else written
+                samples = _in_order(samples, written, where, cure)
+            fields = [[row[i] for row in samples] for i in kept]
+            values.append(self._values(fields, where, kept, ""))
+            if column is not None:
+                own = sorted({bare(row[column]) for row in samples})
+                several = (
+                    f"gives {where} several labels, {listed(own)}: give each series one."
+                )
+                refuse_data(len(own) > 1, several)
+                found += own
+        sizes = sorted({one.shape[1] for one in values})
+        steps = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
+        one = "1 channel" if len(kept) == 1 else f"{len(kept)} channels"
+        layout = f"one sample per line, {len(values)} series of {one} and {steps} steps"
+        return Parsed(values, found if column is not None else None, layout=layout)
 
 
 def _channels(names: Sequence[str], kept: list[int]) -> tuple[list[int], int]:
@@ -266,65 +410,6 @@ def _channels(names: Sequence[str], kept: list[int]) -> tuple[list[int], int]:
     return [columns[i] for columns in stems.values() for i in steps[0]], len(stems)
 
 
-def _values(
-    channels: Sequence[list[str]],
-    where: str,
-    known: TableHints,
-    columns: Sequence[int | str],
-    is_first: bool = False,
-) -> NDArray[np.float64]:
-    """Return the values of one series; errors say which column to leave out."""
-
-    def advise(channel: int, step: int, field: str) -> tuple[Part, ...]:
-        if known.decimal is None and DECIMAL_COMMA.fullmatch(field):
-            points = "write decimal points in place of commas, or give "
-            return points, Argument("decimal", ",")
-        each = len(columns) == len(channels)  # one sample per line
-        column = columns[channel if each else channel * len(channels[0]) + step]
-        hint = " (a first line with column names must name all columns)" if is_first else ""
-        leave = "correct the value, write `?` if it is missing, or leave out its column"
-        left_out = [*known.drop, column] if known.drop else column
-        return f"{leave} with ", Argument("drop", left_out), hint
-
-    if known.decimal == ",":
-        channels = [[field.replace(",", ".") for field in fields] for fields in channels]
-    return parse_values(channels, where, advise)
-
-
-# One sample per line
-
-
-def _series_column(
-    rows: Sequence[list[str]], header: _Header, given: int | None, labelled: int | None
-) -> int | None:
-    """Return the column that says which series a sample belongs to, or None."""
-    if given is not None:
-        return given
-    column, repeats = next(iter(header.series), None), False
-    if column is not None:
-        found = [row[column] for row in rows if column < len(row)]
-        repeats = len({*found}) < len(found)
-    if header.time is not None:
-        if repeats:
-            return column
-        which = f"has a column of times, {header.names[header.time]!r}: if each line is one"
-        how = f"{which} sample, name the column that tells the series apart with "
-        other = Argument("drop", header.names[header.time])
-        refuse_data(True, how, _SERIES, "; if each line is one series, use ", other, ".")
-    if repeats and column is not None and header.numbered < 3:
-        name = header.names[column]
-        again = f"has lines that share their {name!r}: if each line is one sample, use "
-        how = again, Argument("series_column", name), "; if each line is one series, use "
-        refuse_data(True, *how, Argument("drop", name), ".")
-    pair = None if labelled is not None or header.numbered > 2 else _runs(rows)
-    if pair is not None:
-        what = f"column {pair[0]} repeats while column {pair[1]} rises, counting from 0"
-        long = f"seems to hold one sample per line ({what}): name the column that tells the"
-        other = "; if each line is one series, name its label with "
-        refuse_data(True, f"{long} series apart with ", _SERIES, other, _COLUMN, ".")
-    return None
-
-
 def _runs(rows: Sequence[list[str]]) -> tuple[int, int] | None:
     """Return a column that repeats in runs, and one that rises in each and starts again."""
     width = len(rows[0]) if rows else 0
@@ -342,59 +427,6 @@ def _runs(rows: Sequence[list[str]]) -> tuple[int, int] | None:
                 if np.all(rises == ~ends):
                     return i, j
     return None
-
-
-def _parse_samples(
-    rows: list[list[str]],
-    places: list[int],
-    header: _Header,
-    labels: Labels,
-    known: TableHints,
-    labelled: int | None,
-    series: int,
-) -> Parsed:
-    """Parse one sample per line: its series, its label, its time, and the channels."""
-    width = max((len(row) for row in rows), default=0)
-    short = next((i for i, row in enumerate(rows) if len(row) != width), None)
-    few = f"has {len(rows[short or 0])} values in line {(short or 0) + 1} below its names"
-    refuse_data(short is not None, f"{few} but {width} in others: complete that line.")
-    column = header.label if labelled is None else labelled
-    none = "names no column as labels: name it with "
-    wrong = labels == "required" and column is None
-    refuse_data(wrong, none, _COLUMN, ", or call it label.")
-    time = header.time if header.time not in (series, column) else None
-    if time is None:
-        time = next((i for i in range(width) if _is_clock(rows, series, i)), None)
-    left_out = {series, column, header.label, time, *header.row_names, *header.series}
-    kept = [i for i in range(width) if i not in left_out]
-    refuse_data(not kept, "has no column of values beside series, time and label: add one.")
-    columns = [header.names[i] if header.names else places[i] for i in range(width)]
-    cure = "leave out the times with ", Argument("drop", columns[time or 0]), " and "
-    cure = *cure, Argument("series_column", columns[series])
-    columns = [columns[i] for i in kept]
-    members: dict[str, list[list[str]]] = {}
-    for row in rows:
-        members.setdefault(bare(row[series]), []).append(row)
-    values, found = [], []
-    for name, samples in members.items():
-        where = f"series {len(values)} ({name[:40]!r})"
-        if time is not None:
-            written = [bare(row[time]) for row in samples]
-            points = [one.replace(",", ".") for one in written]
-            written = points if known.decimal == "," else written
-            samples = _in_order(samples, written, where, cure)
-        fields = [[row[i] for row in samples] for i in kept]
-        values.append(_values(fields, where, known, columns))
-        if column is not None:
-            own = sorted({bare(row[column]) for row in samples})
-            several = f"gives {where} several labels, {listed(own)}: give each series one."
-            refuse_data(len(own) > 1, several)
-            found += own
-    sizes = sorted({one.shape[1] for one in values})
-    steps = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
-    one = "1 channel" if len(kept) == 1 else f"{len(kept)} channels"
-    layout = f"one sample per line, {len(values)} series of {one} and {steps} steps"
-    return Parsed(values, found if column is not None else None, layout=layout)
 
 
 def _is_clock(rows: Sequence[list[str]], series: int, column: int) -> bool:
@@ -522,44 +554,3 @@ def _is_word(field: str) -> bool:
 def _counts(fields: Sequence[str]) -> bool:
     """Return whether the fields count up by one, from 0 or 1."""
     return any(list(fields) == [str(i + k) for i in range(len(fields))] for k in (0, 1))
-
-
-def _label_column(
-    rows: Sequence[list[str]], header: _Header, labels: Labels, known: TableHints
-) -> int | None:
-    """Return the column of the labels, or None."""
-    if labels == "none" or not rows:
-        return None
-    if header.label is not None:
-        return header.label
-    if header.all_values or header.row_names:
-        cure = "names no column as labels: name it with ", _COLUMN, ", or call it label."
-        refuse_data(labels == "required", *cure)
-        return None
-    width = max(len(row) for row in rows)
-    ends = {_is_word(bare(row[-1])) for row in rows} if width > 1 else set()
-    if ends == {True} and not any(_is_word(bare(row[0])) for row in rows):
-        return width - 1
-    if labels == "required":
-        return 0
-    first = [bare(row[0]) for row in rows]
-    numbers = [number(one) for one in first if one.lower() not in MISSING_VALUES]
-    if None in numbers:
-        return 0
-    n_steps = known.n_steps
-    if n_steps is not None and width in (n_steps, n_steps + 1):
-        return 0 if width == n_steps + 1 else None
-    classes = {number(str(one)) for one in known.classes} - {None}
-    if not numbers or (classes and set(numbers) <= classes):
-        return 0
-    if any(value is not None and not value.is_integer() for value in numbers):
-        return None
-    expected = "" if n_steps is None else f", for series of {n_steps} steps"
-    raise DataError(
-        f"has {width} values per line{expected}, and it is not clear whether the first is "
-        "a label: use ",
-        Argument("labels", "required"),
-        " if it is, or ",
-        Argument("labels", "none"),
-        " if not.",
-    )

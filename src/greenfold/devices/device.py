@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,8 +23,8 @@ from .drive import Encoding
 from .masks import Mask
 from .noise import covariance
 
-#: With more bits than this, a readout is as good as an unconstrained one.
 _MAX_BITS = 8
+_AS_GOOD = " (a readout of more is as good as an unconstrained one: leave it out)"
 #: Largest number of bits of a converter.
 _MAX_DRIVE_BITS = 24
 _NOISES = ("input_noise", "state_noise", "readout_noise")
@@ -97,9 +98,9 @@ class Device(Shown):
     def __post_init__(self) -> None:
         checks: dict[str, Callable[[Any, str], Any]] = {
             "mask": lambda mask, name: Mask.of(mask),
-            "bits": _bits,
+            "bits": partial(_bits, most=_MAX_BITS, why=_AS_GOOD),
             "drive_range": _range,
-            "drive_bits": _drive_bits,
+            "drive_bits": partial(_bits, most=_MAX_DRIVE_BITS),
             **dict.fromkeys(("inputs", "outputs"), _indices),
             **dict.fromkeys(_NOISES, _noise),
         }
@@ -203,16 +204,9 @@ class Device(Shown):
         return made
 
 
-def _bits(value: Any, name: str) -> int:
+def _bits(value: Any, name: str, most: int, why: str = "") -> int:
     bits = check.count(value, name)
-    free = "a readout of more is as good as an unconstrained one: leave it out"
-    check.must(bits <= _MAX_BITS, name, f"be 1 to {_MAX_BITS} ({free})", bits)
-    return bits
-
-
-def _drive_bits(value: Any, name: str) -> int:
-    bits = check.count(value, name)
-    check.must(bits <= _MAX_DRIVE_BITS, name, f"be 1 to {_MAX_DRIVE_BITS}", bits)
+    check.must(bits <= most, name, f"be 1 to {most}{why}", bits)
     return bits
 
 
@@ -262,38 +256,38 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
     return array
 
 
-class _Part:
+Whole = TypeVar("Whole", bound=Sized)
+
+
+class _Part(Generic[Whole]):
     """Some inputs and outputs of a system; None means all of them."""
 
     def __init__(
-        self, whole: Sized, inputs: np.ndarray | None, outputs: np.ndarray | None
+        self,
+        system: Whole,
+        inputs: np.ndarray | None = None,
+        outputs: np.ndarray | None = None,
     ) -> None:
-        self._whole, self.n_steps = whole, whole.n_steps
-        self.inputs = np.arange(whole.n_inputs) if inputs is None else inputs
-        self.outputs = np.arange(whole.n_outputs) if outputs is None else outputs
+        self.system, self.n_steps = system, system.n_steps
+        self.inputs = np.arange(system.n_inputs) if inputs is None else inputs
+        self.outputs = np.arange(system.n_outputs) if outputs is None else outputs
         self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
 
     def whole_input(self, u: ArrayLike) -> np.ndarray:
         """Extend an input projection with zeros for the inputs that are not driven."""
-        made = np.zeros((self._whole.n_inputs, *np.shape(u)[1:]))
+        made = np.zeros((self.system.n_inputs, *np.shape(u)[1:]))
         made[self.inputs] = u
         return made
 
     def whole_readout(self, v: ArrayLike) -> np.ndarray:
         """Extend a readout with zeros for the outputs that are not read."""
-        made = np.zeros((self._whole.n_outputs, *np.shape(v)[1:]))
+        made = np.zeros((self.system.n_outputs, *np.shape(v)[1:]))
         made[self.outputs] = v
         return made
 
 
-class _RestrictedMaps(_Part, LinearSystem):
+class _RestrictedMaps(_Part[LinearSystem], LinearSystem):
     """The maps of a system restricted to some inputs and outputs."""
-
-    def __init__(
-        self, system: LinearSystem, inputs: np.ndarray | None, outputs: np.ndarray | None
-    ) -> None:
-        super().__init__(system, inputs, outputs)
-        self.system = system
 
     def input_response(self, u: np.ndarray) -> np.ndarray:
         """Return the response Rᵤ of the outputs that are read."""
@@ -321,17 +315,8 @@ class _RestrictedMaps(_Part, LinearSystem):
         return _RestrictedSum(self, self.system.response_sum(d), len(d))
 
 
-class Restricted(_Part, System):
+class Restricted(_Part[System], System):
     """A system restricted to some inputs and outputs; None means all of them."""
-
-    def __init__(
-        self,
-        system: System,
-        inputs: np.ndarray | None = None,
-        outputs: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(system, inputs, outputs)
-        self.system = system
 
     @property
     def is_linear(self) -> bool:
@@ -376,7 +361,7 @@ class Restricted(_Part, System):
 class _RestrictedSum:
     """A `ResponseSum` of the driven inputs and the read outputs."""
 
-    part: _Part
+    part: _Part[Any]
     whole: ResponseSum
     n_channels: int
 

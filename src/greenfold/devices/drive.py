@@ -170,13 +170,8 @@ def next_recording(
 ) -> NextRecording:
     """Return the recording to make after one with these shares.
 
-    Parameters
-    ----------
-    shares : VarianceShares
-    n_samples, n_lags : int
-        Length of the last recording, and number of fitted lags.
-    drive_size : ndarray (n_inputs,)
-        Standard deviation of its drive.
+    That one has ``n_samples`` samples, ``n_lags`` fitted lags, and a drive of standard
+    deviation ``drive_size`` (n_inputs,).
     """
     factors, largest = np.geomspace(*_FACTORS, 200), shares.largest
     noise, even, odd = (max(x, 0.0) for x in (shares.noise, shares.even, shares.odd))
@@ -218,21 +213,19 @@ def next_recording(
 def _advice(shares: VarianceShares, factor: float, length: int, longer: bool) -> str:
     """Return what to do about the largest cause."""
     largest = shares.largest
-    changed = f"drive {factor:.2g} times as strongly" if factor != 1 else ""
+    strength = f"drive {factor:.2g} times as strongly"
+    length_too = f"record {length} samples" if longer else ""
     if largest is None and shares.linear < _UNKNOWN:
         return (
             f"Only {shares.linear:.0%} of the outputs is a linear response, and this "
             "recording does not tell why: check that it holds every input of the device"
-            f"{f', and record {length} samples' if longer else ''}."
+            f"{f', and {length_too}' if longer else ''}."
         )
     if largest is None:
         clean = "The device is nearly linear and the recording is clean"
-        more = [changed, f"record {length} samples" if longer else ""]
-        better = " and ".join(one for one in more if one)
+        better = " and ".join(filter(None, [strength if factor != 1 else "", length_too]))
         return f"{clean}; {f'for more, {better}' if better else 'keep this drive'}."
     told = f"The largest cause is {largest} ({shares.causes[largest]:.0%} of the variance)"
-    strength = f"drive {factor:.2g} times as strongly"
-    length_too = f"record {length} samples" if longer else ""
     if longer and factor == 1:
         length_too += " and fit them together with these"
     also = f", and {length_too}" if longer else ""

@@ -439,9 +439,8 @@ def _recordings(value: ArrayLike, name: str) -> list[np.ndarray]:
     found = []
     for number, one in enumerate(listed if several else [value]):
         label = f"`{name}`" + (f", recording {number}," if several else "")
-        if isinstance(one, np.ma.MaskedArray):
-            one = one.filled(np.nan)
         try:
+            one = check.unmasked(one, label, fill=np.nan)
             array = np.asarray(to_host(one), dtype=np.float64)
         except (TypeError, ValueError) as error:
             wanted = "pass an array (n_samples, n_channels)"
@@ -775,12 +774,6 @@ class _Regression:
         p, folds = L * self.n_inputs, [k for k in range(_N_FOLDS) if k != left_out]
         return self.A[folds, :p, :p].sum(0), self.B[folds, :p].sum(0)
 
-    def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
-        """Return the squared errors on one fold, per output."""
-        p = len(W)
-        A, B = self.A[fold, :p, :p], self.B[fold, :p]
-        return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
-
     def choose(self, lags: list[int], penalties: np.ndarray) -> tuple[int, float]:
         """Return the number of lags and the penalty with the smallest held-out error."""
         penalty = float(penalties[np.argmin(np.abs(np.log((penalties + 1e-300) / _FIRST)))])
@@ -790,30 +783,27 @@ class _Regression:
             if len(lags) > 1:
                 L = lags[int(np.argmin([self._held_out(k, penalty).sum() for k in lags]))]
             if len(penalties) > 1:
-                penalty = self._best_penalty(L, penalties)
+                penalty = float(penalties[self._held_out(L, *penalties).sum(1).argmin()])
             if before == L:
                 break
         return L, penalty
 
-    def _held_out(self, L: int, penalty: float) -> np.ndarray:
-        """Return the held-out squared errors over all folds, per output."""
-        ridge = _TRAINED * self.unit * penalty
-        total = np.zeros(self.yy.shape[1])
+    def _held_out(self, L: int, *penalties: float) -> np.ndarray:
+        """Return the held-out squared errors over all folds, per penalty and output."""
+        ridges = _TRAINED * self.unit * np.array(penalties)
+        total = np.zeros((len(ridges), self.yy.shape[1]))
         for fold in range(_N_FOLDS):
-            total += self._errors(fold, solve_ridge(*self._sums(L, fold), ridge))
+            sums, p = self._sums(L, fold), L * self.n_inputs
+            A, B = self.A[fold, :p, :p], self.B[fold, :p]
+            one = len(ridges) == 1
+            filters = [solve_ridge(*sums, ridges[0])] if one else ridge_path(*sums, ridges)
+            for k, W in enumerate(filters):
+                total[k] += self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
         return total
-
-    def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
-        total = np.zeros(len(penalties))
-        for fold in range(_N_FOLDS):
-            A, B = self._sums(L, fold)
-            path = ridge_path(A, B, _TRAINED * self.unit * penalties)
-            total += [self._errors(fold, W).sum() for W in path]
-        return float(penalties[int(total.argmin())])
 
     def explained(self, L: int, penalty: float) -> np.ndarray:
         """Return the share of the held-out variance that is explained, per output."""
-        return 1 - self._held_out(L, penalty) / self.yy.sum(0)
+        return 1 - self._held_out(L, penalty)[0] / self.yy.sum(0)
 
     def is_above_chance(self, L: int, penalty: float) -> bool:
         """Return whether held-out blocks are explained better than by chance."""

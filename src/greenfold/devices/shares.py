@@ -282,13 +282,9 @@ def _curvature(
         parts = [np.concatenate([one[:, i::2] for one in curves], axis=1) for i in (0, 1)]
         X = np.concatenate(parts, axis=1)
         found = np.linalg.lstsq(X, rest[:, k], rcond=1e-6)[0]
-        cut = parts[0].shape[1]
-        both = np.array(
-            [
-                ((X[:, :cut] @ found[:cut]) ** 2).mean(),
-                ((X[:, cut:] @ found[cut:]) ** 2).mean(),
-            ]
-        )
+        weights = np.split(found, [parts[0].shape[1]])
+        pairs = zip(parts, weights, strict=True)
+        both = np.array([((one @ w) ** 2).mean() for one, w in pairs])
         left[:, k] -= X @ found
         chance = X.shape[1] / n * (left[:, k] ** 2).mean()
         power += both * max(1 - chance / max(float(both.sum()), 1e-300), 0.0)
@@ -346,20 +342,13 @@ def variance_shares(
     parts: Sequence[Filtered],
     white: Sequence[np.ndarray],
     n_lags: int,
-    drift: float = 0.0,
+    drift: float,
 ) -> VarianceShares:
-    """Return the causes of the variance of recordings.
+    """Return the causes of the variance of recordings, without their drift.
 
-    Parameters
-    ----------
-    parts : sequence of Filtered
-        Without their drift.
-    white : sequence of ndarray (n_samples, n_inputs)
-        The unpredictable part of each drive.
-    n_lags : int
-        Number of lags of the prediction, which was fitted without a penalty.
-    drift : float
-        Power of the drift, summed over the outputs.
+    ``white`` holds the unpredictable part (n_samples, n_inputs) of each drive. The
+    prediction has ``n_lags`` lags and was fitted without a penalty. ``drift`` is the power
+    of the drift, summed over the outputs.
     """
     n, drives = sum(len(one.outputs) for one in parts), [one.drive for one in parts]
     total = sum(float((one.outputs**2).sum()) for one in parts) / n + drift

@@ -262,7 +262,10 @@ class Stimuli(Shown):
     @property
     def labelled_second_moment(self) -> np.ndarray:
         """Second moment ⟨ζ x xᵀ⟩ (D, D) for quadratic networks; χ for Gaussian classes."""
-        raise self._linear_only()
+        total = np.zeros(self.psi.shape)
+        for sign, share, mean, inside in self.class_laws:
+            total += sign * share * (inside + np.outer(mean, mean))
+        return total
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """Return series and the rule that gives the moments of their states.

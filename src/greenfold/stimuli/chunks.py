@@ -7,10 +7,11 @@ Series in memory are one chunk. `moments_of_classes` reduces them to class momen
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import reduce, wraps
+from importlib import import_module
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,8 +115,6 @@ class Chunks:
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         """Cut values, one per series, like the chunks."""
-        if len(self.sizes) == 1:
-            return [values]
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def share(self, value: object) -> Any:
@@ -181,21 +180,6 @@ class Chunks:
         return np.concatenate(self.collect(self.rows(index)))
 
 
-class Client(Protocol):
-    """What is used of a `distributed.Client`."""
-
-    status: str
-
-    def persist(self, collections: list[Any], /) -> Any:
-        """Start the tasks and keep their results with the workers."""
-
-    def compute(self, collections: list[Any], /) -> Any:
-        """Start the tasks."""
-
-    def gather(self, futures: Any, /) -> Any:
-        """Bring results here."""
-
-
 class DaskChunks(Chunks):
     """The chunks of a dask array along its first axis.
 
@@ -204,9 +188,7 @@ class DaskChunks(Chunks):
     scheduler in this process does the work, and only small results are kept.
     """
 
-    def __init__(
-        self, source: Any, client: Client | None = None, device: str = "cpu"
-    ) -> None:
+    def __init__(self, source: Any, client: Any = None, device: str = "cpu") -> None:
         got = f"a dask {type(source).__name__}, use X.to_dask_array(lengths=True)"
         check.must(hasattr(source, "chunks"), "X", "be a dask array", got, TypeError)
         _check_source(source)
@@ -255,7 +237,7 @@ class DaskChunks(Chunks):
 
     def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
         """Merge in a fixed tree of tasks."""
-        task = _task(_merge_all)
+        task = _task(reduce)
         while len(parts) > 1:
             groups = [parts[i : i + _FAN] for i in range(0, len(parts), _FAN)]
             parts = [task(merge, group) for group in groups]
@@ -267,9 +249,7 @@ class DaskChunks(Chunks):
 
     def _compute(self, parts: list[Any], *, keep: bool) -> list[Any]:
         """Compute the parts, and bring the results here or leave them with the workers."""
-        from dask import base
-
-        local: Any = base
+        local: Any = import_module("dask.base")
         self._check_client()
         with naming_what_was_lost():
             if self._client is None:
@@ -280,31 +260,17 @@ class DaskChunks(Chunks):
 
 
 def _task(work: object) -> Callable[..., Any]:
-    import dask
-
-    made: Any = dask
-    return made.delayed(work, pure=False, traverse=False)
+    return import_module("dask").delayed(work, pure=False, traverse=False)
 
 
-def _default_client() -> Client | None:
+def _default_client() -> Any:
     """Return the client in use, or None."""
-    try:
-        import distributed as cluster
-    except ImportError:
-        return None
-    found: Any = cluster
-    try:
-        return found.default_client()
-    except ValueError:
-        return None
+    with suppress(ImportError, ValueError):  # not installed, or none is in use
+        return import_module("distributed").default_client()
 
 
 def _same(value: object) -> object:
     return value
-
-
-def _merge_all(merge: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    return reduce(merge, parts)
 
 
 def _rows(X: Array, rows: np.ndarray) -> np.ndarray:
@@ -335,13 +301,13 @@ def naming_what_was_lost() -> Generator[None]:
         raise ConnectionError(f"{lost}: {advice}.") from error
 
 
-def chunks_of(X: object, device: str = "cpu") -> Chunks | None:
+def chunks_of(X: object) -> Chunks | None:
     """Return series in chunks, or None for series in memory.
 
     A NumPy memory map counts as in memory, because joblib passes arrays that way.
     """
     if is_dask(X):
-        return DaskChunks(X, device=device)
+        return DaskChunks(X)
     return Chunks.of_slices(X) if is_sliced(X) else None
 
 
@@ -433,8 +399,6 @@ def by_chunks(method: Predict) -> Predict:
 
     @wraps(method)
     def wrapper(self: object, X: ArrayLike | Array | Sliced) -> Any:
-        if isinstance(X, np.ndarray):  # most calls, some of which take microseconds
-            return method(self, X)
         if is_dask(X):
             return _lazily(self, method, X)
         if not is_sliced(X):
@@ -465,9 +429,7 @@ def _counted_from(first: int) -> Generator[None]:
 
 def _lazily(estimator: object, method: Callable[..., Any], X: Any) -> Any:
     """Return a dask array with the rows that the method returns for each chunk."""
-    import dask.array as dask
-
-    da: Any = dask
+    da: Any = import_module("dask.array")
     _check_source(X, sizes_known=False)
     # A series of zeros gives the shape of the rows, and an early error if X does not fit.
     row = method(estimator, np.zeros((1, *(int(n) for n in X.shape[1:])), X.dtype))

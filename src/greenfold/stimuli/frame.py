@@ -64,22 +64,6 @@ class Frame(Shown):
         facts = {"channels": channels, "steps": steps, "scale": self.scale}
         return {**facts, "share": f"({self.share[0]:.3g}, {self.share[1]:.3g})"}
 
-    def with_series(
-        self,
-        chunks: Chunks,
-        positive: np.ndarray,
-        weights: np.ndarray,
-        parts: Sequence[ClassMoments],
-        place: tuple[np.ndarray | None, float] = (None, 1.0),
-    ) -> Frame:
-        """Return this frame with series, whose ``place`` is their centre and scale.
-
-        The rest is as in `SampleStimuli.settled`.
-        """
-        signs, share = np.where(positive, 1, -1), weights / weights.sum()
-        made = SampleStimuli.settled(self.stimuli, chunks, signs, share, parts, *place)
-        return replace(self, stimuli=made)
-
 
 def frames_of(
     series: Series,
@@ -133,7 +117,9 @@ def frame_with_series(
     frame = _frame_of_parts(centre, share, parts, scaling)
     chunks = Chunks.of_array(series.to_network(centre, frame.scale))
     scaled = [part.scaled(frame.scale) for part in parts]
-    return frame.with_series(chunks, positive, weights, scaled)
+    signs, each = np.where(positive, 1, -1), weights / weights.sum()
+    own = SampleStimuli.settled(frame.stimuli, chunks, signs, each, scaled)
+    return replace(frame, stimuli=own)
 
 
 def frame_in_chunks(
@@ -162,8 +148,11 @@ def frame_in_chunks(
     frame = _frame_of_parts(centre.reshape(chunks.shape[1:]), share, moved, scaling)
     unit = float(np.ldexp(1.0, exponent))
     scaled = [part.scaled(unit) for part in parts]
+    signs, each = np.where(codes == c, 1, -1), class_weights[codes]
+    rule = signs, each / each.sum(), scaled
     place = frame.centre * unit, frame.scale / unit
-    return frame.with_series(chunks, codes == c, class_weights[codes], scaled, place)
+    own = SampleStimuli.settled(frame.stimuli, chunks, *rule, *place)
+    return replace(frame, stimuli=own)
 
 
 def frame_of_classes(

@@ -17,7 +17,7 @@ from ..math.class_moments import ClassMoments, labelled_moments, trace
 from ..math.margins import SoftMargin
 from ..systems import LinearSystem, System
 from .base import ClassWeight, Stimuli, class_share, label_array, two_classes
-from .chunks import Chunks, Client, DaskChunks, chunks_of, host_labels, moments_of_classes
+from .chunks import Chunks, DaskChunks, chunks_of, host_labels, moments_of_classes
 from .state_moments import Design, Moments, WeightedSeries
 
 
@@ -106,7 +106,7 @@ class SampleStimuli(Stimuli):
         X: Sliced,
         y: ArrayLike | Sliced,
         *,
-        client: Client | None = None,
+        client: Any = None,
         device: str = "cpu",
         classes: ArrayLike | None = None,
         **options: Unpack[Normalization],
@@ -348,14 +348,6 @@ class SampleStimuli(Stimuli):
             mean = (part.mean - self.centre.ravel()) * self.scale
             laws.append((sign, share, mean, np.asarray(part.covariance) * self.scale**2))
         return laws
-
-    @property
-    def labelled_second_moment(self) -> np.ndarray:
-        """Second moment ⟨ζ x xᵀ⟩ of the transformed series, from the class moments."""
-        total = np.zeros(self.psi.shape)
-        for sign, share, mean, inside in self.class_laws:
-            total += sign * share * (inside + np.outer(mean, mean))
-        return total
 
     @property
     def _weighted(self) -> WeightedSeries:
