@@ -64,7 +64,7 @@ def largest(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     if column is not None:
         return float(measured(np.fft.fft(column)).max())
     found = list[float]()
-    for part in _connected(matrix):
+    for _, part in connected(matrix, _SMALL):
         if is_sparse(part):
             found.append(_search(part, which))
         else:
@@ -92,8 +92,12 @@ def circulant_column(matrix: Matrix) -> np.ndarray | None:
     return column
 
 
-def _connected(matrix: Matrix) -> Iterator[Matrix]:
-    """Yield the strongly connected parts, small ones as dense arrays (n_parts, n, n)."""
+def connected(matrix: Matrix, most: int) -> Iterator[tuple[np.ndarray, Matrix]]:
+    """Yield the neurons and the weights of the strongly connected parts of a matrix.
+
+    Parts of one size, up to ``most``, come together: neurons (n_parts, n) and dense weights
+    (n_parts, n, n). A larger part comes alone, with sparse weights.
+    """
     _, label = connected_components(matrix, connection="strong")
     sizes = np.bincount(label)
     order = np.lexsort((label, sizes[label]))
@@ -104,7 +108,8 @@ def _connected(matrix: Matrix) -> Iterator[Matrix]:
         for start in range(first, last, together):
             inside = slice(start, min(start + together, last))
             block = by_part[inside, inside]
-            yield block if size > _SMALL else _blocks(block, int(size))
+            part = block if size > most else _blocks(block, int(size))
+            yield order[inside].reshape(-1, size), part
 
 
 def _blocks(matrix: Matrix, size: int) -> np.ndarray:

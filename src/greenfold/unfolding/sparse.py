@@ -24,8 +24,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array
 from scipy.special import gammainc, gammaln
 
 from .._base.arrays import (
@@ -43,10 +42,9 @@ from .._base.arrays import (
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import plus_diagonal, scaled_rows
 from ..networks.reservoir import Reservoir
-from ..networks.spectra import circulant_column
+from ..networks.spectra import circulant_column, connected
 from ..systems import LinearSystem, NormalModes
 from .linear import BlockModes, LinearOrder, modal_step, normal_modes
-from .modal import RingModes
 from .propagators import HasArrays, Panel, StepPlan, node_mixes
 
 _gammainc: Any = gammainc
@@ -280,30 +278,71 @@ def normal_parts(
 
     The results are as of `normal_modes`, for one matrix and with a sparse basis.
     """
-    x = np.random.default_rng(0).standard_normal(int(M.shape[0]))
+    n_neurons = int(M.shape[0])
+    x = np.random.default_rng(0).standard_normal(n_neurons)
     back = M.T
     one, other = np.asarray(M @ (back @ x)), np.asarray(back @ (M @ x))
     if not np.linalg.norm(one - other) <= _NORMAL * np.linalg.norm(other):
         return None
-    _, label = connected_components(M, connection="weak")
-    sizes = np.bincount(label)
-    if sizes.max() > _NORMAL_PART:
-        return None
-    order = np.argsort(label, kind="stable")
-    by_part, start = M[order][:, order], 0
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    for n in sizes.tolist():
-        inside = slice(start, start + n)
-        part = normal_modes([by_part[inside, inside].toarray()])
-        if part is None:
+    found: list[tuple[np.ndarray, ...]] = []
+    start = 0
+    # A normal matrix has no connections between its strongly connected parts.
+    for neurons, parts in connected(M, _NORMAL_PART):
+        if is_sparse(parts):
             return None
-        (numbers,), basis, first, planes = part
-        found.append((numbers, basis, first + start, planes))
-        start += n
-    numbers, bases, first, planes = zip(*found, strict=True)
+        each = _plain_blocks(parts) or _blocks_of_each(parts)
+        if each is None:
+            return None
+        numbers, bases, first, planes = each
+        columns = start + np.arange(neurons.size).reshape(len(neurons), 1, -1)
+        places = np.broadcast_arrays(neurons[:, :, None], columns)
+        rows, columns = (one.ravel() for one in places)
+        found.append((numbers, first + start, planes, bases.ravel(), rows, columns))
+        start += neurons.size
+    joined = map(np.concatenate, zip(*found, strict=True))
+    numbers, first, planes, entries, rows, columns = joined
     make: Any = csr_array
-    basis = make(block_diag(bases))[np.argsort(order)]
-    return np.concatenate(numbers), basis, np.concatenate(first), np.concatenate(planes)
+    basis = make((entries, (rows, columns)), shape=(n_neurons, n_neurons))
+    return numbers, basis, first, planes
+
+
+def _plain_blocks(parts: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Return the blocks of single neurons or of pairs [[a, −b], [b, a]], else None."""
+    n_parts, n = len(parts), int(parts.shape[1])
+    turns = parts[:, 0, 0] == parts[:, -1, -1], parts[:, 0, -1] == -parts[:, -1, 0]
+    if n > 2 or (n == 2 and not np.all(turns)):
+        return None
+    numbers = parts[:, 0, 0] + 1j * (parts[:, 1, 0] if n == 2 else 0.0)
+    bases = np.tile(np.eye(n), (n_parts, 1, 1))
+    return numbers, bases, n * np.arange(n_parts), np.full(n_parts, n == 2)
+
+
+def _blocks_of_each(parts: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Return the blocks of normal matrices one by one, or None if one has none."""
+    made: list[tuple[np.ndarray, ...]] = []
+    for index, part in enumerate(parts):
+        blocks = normal_modes([part])
+        if blocks is None:
+            return None
+        (numbers,), basis, first, planes = blocks
+        made.append((numbers, basis, first + index * len(part), planes))
+    return tuple(np.concatenate(one) for one in zip(*made, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class RingModes:
+    """The `greenfold.systems.NormalModes` of circulant weights: Fourier modes."""
+
+    responses: np.ndarray
+    n_neurons: int
+
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
+        waves = np.arange(len(coordinates))
+        pairs = (waves > 0) & (2 * waves < self.n_neurons)
+        sizes = np.where(pairs, np.sqrt(2), 1.0)
+        turned = coordinates.T / sizes
+        return np.fft.irfft(turned, self.n_neurons, axis=-1, norm="ortho").T
 
 
 @dataclass(frozen=True, eq=False)
