@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,13 +149,11 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
     def with_leak(self, leak: ArrayLike) -> EchoStateNetwork:
         """Return the same network with another leak."""
-        parts = self.gain, self.bias, self.allow_unstable
-        return EchoStateNetwork(self.weights, leak, *parts)
+        return replace(self, leak=leak)
 
     def scaled(self, factor: float) -> EchoStateNetwork:
         """Return the same network with its weights times a factor, however they grow."""
-        weights: Any = self.weights * factor
-        return EchoStateNetwork(weights, self.leak, self.gain, self.bias, True)
+        return replace(self, weights=self.weights * factor, allow_unstable=True)
 
     @cached_property
     def linear_step(self) -> tuple[matrices.Weights, np.ndarray]:
@@ -194,4 +192,4 @@ def thinned(network: AnyNetwork) -> AnyNetwork:
     weights = matrices.thinned(network.weights)
     if weights is network.weights:
         return network
-    return EchoStateNetwork(weights, network.leak, network.gain, network.bias, True)
+    return replace(network, weights=weights, allow_unstable=True)

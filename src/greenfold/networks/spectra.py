@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, eigsh, gmres
+from scipy.sparse.linalg import ArpackNoConvergence, eigs, gmres, svds
 
 from .._base import checks as check
 from .._base.arrays import exponent, is_sparse
@@ -246,15 +246,9 @@ def norm(matrix: Matrix) -> float:
     n = matrix.shape[0]
     if n <= _SMALL:
         return float(np.linalg.norm(matrix.toarray(), 2))
-    make, search, back = cast("Any", LinearOperator), cast("Any", eigsh), matrix.T
-
-    def squared(x: np.ndarray) -> np.ndarray:
-        return back @ (matrix @ x)
-
-    square = make((n, n), matvec=squared, dtype=float)
+    search: Any = svds
     start = np.random.default_rng(0).standard_normal(int(n))
-    options: dict[str, Any] = {"v0": start, "tol": 1e-2, "return_eigenvectors": False}
-    return float(np.sqrt(search(square, 1, **options)[0]))
+    return float(search(matrix, 1, tol=1e-2, v0=start, return_singular_vectors=False)[0])
 
 
 def solve(matrix: Matrix, b: np.ndarray) -> np.ndarray:

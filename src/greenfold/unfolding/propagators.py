@@ -64,11 +64,9 @@ class Step(HasArrays):
     """One step of the network with constant input, forward and back; hashed by identity.
 
     States are rows of deviations from the resting state. States of an expansion have its
-    orders on a leading axis. A step has ``n_neurons`` and four methods. `input_map` turns u
-    into the matrix that maps inputs (n_cases, n_channels) to pushes; `input_map_pullback`
-    is its adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array
-    and appends to ``slopes`` the values that the way back needs. ``retreat(bar, slopes)``
-    returns the cotangents of state and push, and may overwrite ``bar``.
+    orders on a leading axis. ``advance(y, push, slopes)`` returns the state at the end as a
+    new array and appends to ``slopes`` the values that the way back needs. ``retreat(bar,
+    slopes)`` returns the cotangents of state and push, and may overwrite ``bar``.
     """
 
     n_neurons: int
@@ -89,10 +87,16 @@ class Step(HasArrays):
     by_columns: bool = False
     #: Power of the length of a step with which the error at the end of a stimulus falls.
     accuracy: int = 4
-    input_map: ClassVar[Callable[..., Any]]
-    input_map_pullback: ClassVar[Callable[..., Any]]
     advance: ClassVar[Callable[..., Any]]
     retreat: ClassVar[Callable[..., tuple[Any, Any]]]
+
+    def input_map(self, u: Array) -> Any:
+        """Return the matrix from inputs to pushes, by default the input itself."""
+        return namespace(u).matrix_transpose(u)
+
+    def input_map_pullback(self, bar: Array) -> Any:
+        """Apply the adjoint of `input_map`, to a gradient (N, n_channels)."""
+        return namespace(bar).matrix_transpose(bar)
 
     def push(self, inputs: Array, input_map: Array) -> Any:
         """Return the pushes (n_cases, …) of inputs (n_cases, n_channels)."""
