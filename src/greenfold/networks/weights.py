@@ -154,22 +154,16 @@ def dale_plan(
         if few:
             weights = abs(_normal_entries(n_neurons, p, source))
             weights.data[weights.indices >= n_excitatory] *= -1
-            excited, inhibited = weights.maximum(0), weights.minimum(0)
         else:
             weights = _thinned(np.abs(source.standard_normal((n_neurons,) * 2)), p, source)
-            excited, inhibited = weights[:, :n_excitatory], weights[:, n_excitatory:]
-            inhibited *= -1
+            weights[:, n_excitatory:] *= -1
         if inhibition is not None:
+            excited, inhibited = (weights + abs(weights)) / 2, (weights - abs(weights)) / 2
             up, down = excited.sum(axis=1), -inhibited.sum(axis=1)
-            both = (up > 0) & (down > 0)
-            factors = inhibition * up[both] / down[both]
-            if few:
-                each = np.ones(n_neurons)
-                each[both] = factors
-                weights = excited + scaled_rows(each, inhibited)
-            else:
-                inhibited[both] *= factors[:, None]
-        variances = weights.var(axis=0) if not few else _variances(weights)
+            both, factors = (up > 0) & (down > 0), np.ones(n_neurons)
+            factors[both] = inhibition * up[both] / down[both]
+            weights = excited + scaled_rows(factors, inhibited)
+        variances = (weights * weights).mean(axis=0) - weights.mean(axis=0) ** 2
         radius = float(np.sqrt(variances.sum()))
         return weights * (g / radius) if radius else weights
 
@@ -263,11 +257,6 @@ def _normal_entries(n_neurons: int, share: float, rng: np.random.Generator) -> W
     ends = np.searchsorted(rows, np.arange(n_neurons + 1))
     parts = rng.standard_normal(len(places)), columns, ends
     return csr(parts, shape=(n_neurons, n_neurons))
-
-
-def _variances(weights: Weights) -> np.ndarray:
-    """Return the variance of each column of a sparse matrix, zeros included."""
-    return weights.power(2).mean(axis=0) - np.asarray(weights.mean(axis=0)) ** 2
 
 
 def _share(connectivity: float) -> float:
