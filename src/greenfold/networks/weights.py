@@ -346,13 +346,9 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
     The arguments are as in `Reservoir.legendre`. For the default τ = θ/n, u has unit norm
     and the self-connections are zero on average.
     """
-    n_neurons = check.count(n_neurons, "n_neurons")
-    theta = check.positive(theta, "theta")
-    _refuse_dense(n_neurons)
+    rates, inputs, v = _legendre(n_neurons, theta)
     tau = theta / n_neurons if tau is None else check.positive(tau, "tau")
-    rates, inputs, v = _legendre(n_neurons)
-    ratio = tau / theta
-    return LegendreDelay(np.eye(n_neurons) + ratio * rates, tau, ratio * inputs, v)
+    return LegendreDelay(np.eye(n_neurons) + tau * rates, tau, tau * inputs, v)
 
 
 def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
@@ -360,23 +356,21 @@ def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
 
     It is exact for input that is constant over each step; see `legendre_delay`.
     """
-    n_neurons = check.count(n_neurons, "n_neurons")
-    theta = check.positive(theta, "theta")
-    _refuse_dense(n_neurons)
-    rates, inputs, v = _legendre(n_neurons)
-    block = np.zeros((n_neurons + 1,) * 2)
-    block[:-1, :-1], block[:-1, -1] = rates / theta, inputs / theta
-    made = expm(block)
+    rates, inputs, v = _legendre(n_neurons, theta)
+    made = expm(np.pad(np.column_stack([rates, inputs]), ((0, 1), (0, 0))))
     return LegendreDelay(made[:-1, :-1], 1.0, made[:-1, -1], v)
 
 
-def _legendre(n_neurons: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return A, B, C of θ ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
+def _legendre(n_neurons: int, theta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A, B, C of ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
+    n_neurons = check.count(n_neurons, "n_neurons")
+    theta = check.positive(theta, "theta")
+    _refuse_dense(n_neurons)
     order = np.arange(n_neurons)
     root = np.sqrt(2 * order + 1.0)
     below = order[:, None] >= order
     signs = np.where(below, (-1.0) ** (order[:, None] - order + 1), -1.0)
-    return np.outer(root, root) * signs, root * (-1.0) ** order, root
+    return np.outer(root, root) * signs / theta, root * (-1.0) ** order / theta, root
 
 
 def graph_weights(

@@ -182,9 +182,11 @@ class ReadoutKernels:
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
         self._linear, plan = linear, linear.plan
-        self._rows, bars = linear.seen_by(v)
-        self._weights = source_weights(linear, bars) if plan.step.order else None
-        self._tail_bars = bars[plan.n_whole * plan.n_sub :]
+        self._rows, self._weights = linear.readout_response(v), None
+        if plan.step.order:
+            bars = linear.carry_back(v)
+            self._weights = source_weights(linear, bars)
+            self._tail_bars = bars[plan.n_whole * plan.n_sub :]
 
     def at(self, u: np.ndarray) -> KernelsAt:
         """Return the kernels at one u (n_neurons, n_channels)."""

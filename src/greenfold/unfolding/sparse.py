@@ -45,7 +45,7 @@ from ..networks.reservoir import Reservoir
 from ..networks.spectra import circulant_column, connected
 from ..systems import LinearSystem, NormalModes
 from .linear import BlockModes, LinearOrder, modal_step, normal_modes
-from .propagators import HasArrays, Panel, StepPlan, node_mixes
+from .propagators import HasArrays, Panel, StepPlan, at_nodes, gauss, node_mixes
 
 _gammainc: Any = gammainc
 
@@ -112,16 +112,13 @@ class Product(HasArrays):
         place = "host" if is_host(reference) else str(reference.device)
         key = place, str(dtype)
         if key not in self._copies:
-            self._copies[key] = self._copied(reference, dtype)
+            both = self.matrix, self.transposed
+            self._copies[key] = (
+                Product.of(self.matrix.astype(dtype))
+                if is_host(reference)
+                else Product(*(sparse_like(one, reference, dtype) for one in both))
+            )
         return self._copies[key]
-
-    def _copied(self, reference: Array, dtype: Any) -> Product:
-        if is_host(reference):
-            return Product.of(self.matrix.astype(dtype))
-        moved = (
-            sparse_like(one, reference, dtype) for one in (self.matrix, self.transposed)
-        )
-        return Product(*moved)
 
     def __call__(self, y: Array) -> Any:
         """Return y Mᵀ for rows y (n_cases, N)."""
@@ -248,11 +245,11 @@ def poisson_integrals(low: np.ndarray, high: np.ndarray, n_powers: int) -> np.nd
     found = _gammainc(powers, high[:, None]) - _gammainc(powers, low[:, None])
     # Differences of short intervals would lose digits.
     short = np.flatnonzero(high - low < 1)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    middle, half = (high + low)[short] / 2, (high - low)[short] / 2
-    at = middle[:, None] + half[:, None] * nodes
+    nodes, weights = gauss(_NODES)
+    span = (high - low)[short, None]
+    at = low[short, None] + span * nodes
     values = poisson_weights(at.ravel(), n_powers).reshape(*at.shape, n_powers)
-    found[short] = half[:, None] * np.tensordot(values, weights, axes=(1, 0))
+    found[short] = span * np.tensordot(values, weights, axes=(1, 0))
     return found
 
 
@@ -466,10 +463,7 @@ def power_panel(
         return Panel(length, E, PowerMap(flow, unit, flow.scale), nodes=np.empty(0))
     assert isinstance(network, Reservoir)
     span, n_powers = length * flow.rate, flow.n_powers(length)
-    nodes = weights = np.empty(0)
-    if n_nodes:  # Gauss–Legendre on (0, 1)
-        nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
-        nodes, weights = (nodes + 1) / 2, weights / 2
+    nodes, weights = gauss(n_nodes)
 
     def carried(times: np.ndarray) -> np.ndarray:
         """Return the series of E at some times, (n_powers, n_times)."""
@@ -494,10 +488,8 @@ def power_panel(
             mixes = node_mixes(nodes, weights, 1.0)
             each = [carried(times) @ mix for times, mix in mixes]
             parts["B"] = PowerMap(flow, np.stack(each, axis=2), scaled)
-    coefficients: tuple[Any, ...] = network.coefficients if order else (0.0,)
-    if not all(isinstance(c, float) for c in coefficients):
-        coefficients = tuple(np.tile(c, n_nodes) for c in coefficients)
     grid: dict[str, Any] = {"nodes": nodes * length, "order": order}
+    coefficients = at_nodes(network, n_nodes) if order else (0.0,)
     return Panel(length, coefficients=coefficients, **grid, **parts)
 
 
@@ -638,11 +630,6 @@ class PowerOrder(LinearOrder):
         for step in range(rows.shape[0]):
             found[step, ...] = self.flow.driven(rows[step, ...])
         return found if v.ndim == 2 else found[..., 0]
-
-    def seen_by(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return L_v, and the readout carried back if the panels have orders to drive."""
-        bars = self.carry_back(v) if self.plan.step.order else np.empty(0)
-        return self.readout_response(v), bars
 
     def response_sum(self, d: np.ndarray) -> PowerSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
