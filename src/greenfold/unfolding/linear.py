@@ -224,7 +224,7 @@ class LinearOrder(LinearSystem):
         return self._modes
 
     @cached_property
-    def _modes(self) -> BlockModes | None:
+    def _modes(self) -> NormalModes | None:
         plan = self.plan
         pairs = [*self.step] if plan.tail is None else [*self.step, *self.tail]
         found = normal_modes([matrix.T for matrix in pairs])

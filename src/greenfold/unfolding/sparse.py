@@ -541,17 +541,6 @@ class PowerOrder(LinearOrder):
             return namespace(table).flip(table, axis=0)
         return self.read(table)
 
-    def _latest(self, d: np.ndarray) -> list[np.ndarray]:
-        """Return the weights of the powers in Σ_n d_n G_n for each stretch.
-
-        They have the shape (n_channels, n_powers).
-        """
-        by_pulse = self._in_order(np.ascontiguousarray(d[:, : self.plan.read_steps].T)).T
-        return [
-            by_pulse[:, part.first : part.first + len(part.table)] @ part.table
-            for part in self._stretches
-        ]
-
     def walk(self, x: Array, *, back: bool) -> Iterator[tuple[int, slice, Any]]:
         """Yield powers (n_powers, N, k) of columns x (N, k) in each stretch."""
         M = self.flow.M.transposed if back else self.flow.M.matrix
@@ -633,14 +622,16 @@ class PowerOrder(LinearOrder):
 
     def response_sum(self, d: np.ndarray) -> PowerSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
-        return PowerSum(self, self._latest(d))
-
-    def modes(self) -> NormalModes | None:
-        """Return the modes of circulant weights, or of small parts that are normal."""
-        return self._normal
+        by_pulse = self._in_order(np.ascontiguousarray(d[:, : self.plan.read_steps].T)).T
+        weights = [
+            by_pulse[:, part.first : part.first + len(part.table)] @ part.table
+            for part in self._stretches
+        ]
+        return PowerSum(self, weights)
 
     @cached_property
-    def _normal(self) -> NormalModes | None:
+    def _modes(self) -> NormalModes | None:
+        """The modes of circulant weights, or of small parts that are normal."""
         scale, M = self.flow.scale, self.flow.M.matrix
         if not is_sparse(M) or (scale is not None and (scale != scale[0]).any()):
             return None
@@ -690,6 +681,7 @@ class PowerSum:
     """The sum G(d) = Σ_n d_n G_n as a series in M, a `greenfold.systems.ResponseSum`."""
 
     def __init__(self, order: PowerOrder, weights: list[np.ndarray]) -> None:
+        # The weights of the powers of M in each stretch have shape (n_channels, n_powers).
         self._order, self._weights = order, weights
 
     def matrix(self) -> None:
