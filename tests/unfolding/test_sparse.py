@@ -23,7 +23,6 @@ from greenfold import (
 from greenfold._base.arrays import namespace, to_host
 from greenfold.networks import matrices
 from greenfold.unfolding.sparse import (
-    Placed,
     PowerOrder,
     poisson_integrals,
     poisson_weights,
@@ -282,7 +281,7 @@ def test_any_library_gives_the_same_answers(library, rng):
 def test_maps_beside_series_on_a_device(library, rng):
     """NumPy arrays go to the device of the series and come back."""
     host: Any = both(0.9 * random(20, 5, rng))[1].maps
-    moved = Placed(host, in_library(np.zeros(1), library))
+    moved = host.on(in_library(np.zeros(1), library))
     u, v = rng.standard_normal((20, 2)), rng.standard_normal((20, 3))
     d, many = rng.standard_normal((2, 9)), rng.standard_normal((20, 2, 3))
     pairs = [

@@ -498,12 +498,19 @@ class PowerOrder(LinearOrder):
 
     All maps cost products of sparse matrices and a few columns; what they hold in memory is
     the columns and the result. Vectors are arrays of the library and on the device of the
-    matrix M; weights d of the steps are always NumPy arrays.
+    matrix M, or NumPy arrays, which go there and come back; weights d of the steps are
+    always NumPy arrays. ``host`` is the order on the host, if this is a copy of it.
     """
 
-    def __init__(self, plan: StepPlan[Panel], n_steps: int, flow: Flow) -> None:
+    def __init__(
+        self,
+        plan: StepPlan[Panel],
+        n_steps: int,
+        flow: Flow,
+        host: PowerOrder | None = None,
+    ) -> None:
         super().__init__(plan, n_steps)
-        self.flow, self._n_products = flow, 0
+        self.flow, self._n_products, self._host = flow, 0, host
 
     @property
     def n_products(self) -> int:
@@ -514,11 +521,18 @@ class PowerOrder(LinearOrder):
         """Return the same object with its matrices on the device of ``reference``."""
         dtype = namespace(reference).float64
         plan, flow = self.plan.on(reference, dtype), self.flow.on(reference, dtype)
-        return self if plan is self.plan else PowerOrder(plan, self.n_steps, flow)
+        return self if plan is self.plan else PowerOrder(plan, self.n_steps, flow, self)
 
     def beside(self, series: Array) -> LinearSystem:
         """Return the same system, with its products on the GPU of the series, if any."""
-        return Placed(self, series) if on_gpu(series) else self
+        return self.on(series) if on_gpu(series) else self
+
+    def there(self, columns: Array) -> Any:
+        """Return NumPy columns on the device of M, and others as they are."""
+        reference = self.plan.step.nodes
+        if not is_host(columns) or is_host(reference):
+            return columns
+        return like(np.ascontiguousarray(columns), reference)
 
     @cached_property
     def _powers(self) -> list[Any]:
@@ -581,7 +595,8 @@ class PowerOrder(LinearOrder):
 
     def responses(self, u: Array) -> Any:
         """Return the states read after a unit pulse in each step, (read_steps, C, N)."""
-        return self._by_pulse(self.flow.driven(u), back=False)
+        found = self._by_pulse(self.flow.driven(self.there(u)), back=False)
+        return to_host(found) if is_host(u) else found
 
     def _by_pulse(self, x: Array, *, back: bool) -> Any:
         """Return G_n x or its adjoint for columns x (N, k), as (read_steps, k, N)."""
@@ -612,12 +627,13 @@ class PowerOrder(LinearOrder):
 
     def readout_response(self, v: Array) -> Any:
         """Return L_v (n_steps, N) for v (N,), or (n_steps, N, r) for v (N, r)."""
-        xp = namespace(v)
-        columns = v if v.ndim == 2 else v[:, None]
+        columns = self.there(v if v.ndim == 2 else v[:, None])
+        xp = namespace(columns)
         rows = xp.permute_dims(self._by_pulse(columns, back=True), (0, 2, 1))
-        found = zeros((self.n_steps, *rows.shape[1:]), v)
+        found = zeros((self.n_steps, *rows.shape[1:]), columns)
         for step in range(rows.shape[0]):
             found[step, ...] = self.flow.driven(rows[step, ...])
+        found = to_host(found) if is_host(v) else found
         return found if v.ndim == 2 else found[..., 0]
 
     def response_sum(self, d: np.ndarray) -> PowerSum:
@@ -632,8 +648,10 @@ class PowerOrder(LinearOrder):
     @cached_property
     def _modes(self) -> NormalModes | None:
         """The modes of circulant weights, or of small parts that are normal."""
+        if self._host is not None:
+            return self._host.modes()
         scale, M = self.flow.scale, self.flow.M.matrix
-        if not is_sparse(M) or (scale is not None and (scale != scale[0]).any()):
+        if scale is not None and (scale != scale[0]).any():
             return None
         column = circulant_column(M)
         if column is not None:
@@ -659,6 +677,7 @@ class PowerOrder(LinearOrder):
 
     def reduced(self, v: Array, u: Array) -> Any:
         """Return vᵀ G_n u (n_steps, a, b) for v (N, a) and u (N, b)."""
+        given, v, u = u, self.there(v), self.there(u)
         xp, back = namespace(u), v.shape[1] < u.shape[1]
         start, end = (v, self.flow.driven(u)) if back else (self.flow.driven(u), v)
         found = zeros((self.plan.read_steps, int(end.shape[1]) * int(start.shape[1])), u)
@@ -674,7 +693,8 @@ class PowerOrder(LinearOrder):
         by_step = self._in_order(xp.reshape(found, shape))
         made = zeros((self.n_steps, *shape[1:]), u)
         made[: shape[0], ...] = by_step
-        return xp.matrix_transpose(made) if back else made
+        made = xp.matrix_transpose(made) if back else made
+        return to_host(made) if is_host(given) else made
 
 
 class PowerSum:
@@ -690,6 +710,7 @@ class PowerSum:
 
     def drive(self, u: Array) -> Any:
         """Return the states (N, r) for u (N, n_channels, r)."""
+        given, u = u, self._order.there(u)
         xp, (n, n_channels, r) = namespace(u), u.shape
         pushed = self._order.flow.driven(u)
         flat = contiguous(xp.reshape(xp.permute_dims(pushed, (1, 0, 2)), (n_channels, -1)))
@@ -698,74 +719,18 @@ class PowerSum:
             mix = like(np.ascontiguousarray(self._weights[index][:, js].T), u)
             return xp.reshape(mix @ flat, (-1, n, r))
 
-        return self._order.summed(mixes, u, back=False)
+        found = self._order.summed(mixes, u, back=False)
+        return to_host(found) if is_host(given) else found
 
     def pull(self, v: Array) -> Any:
         """Return G(d)ᵀ v as (N, n_channels), or (N, n_channels, r) for v (N, r)."""
-        xp, columns = namespace(v), v if v.ndim == 2 else v[:, None]
-        n, r = columns.shape
-        found = zeros((len(self._weights[0]), int(n) * int(r)), v)
+        columns = self._order.there(v if v.ndim == 2 else v[:, None])
+        xp, (n, r) = namespace(columns), columns.shape
+        found = zeros((len(self._weights[0]), int(n) * int(r)), columns)
         for index, js, block in self._order.walk(contiguous(columns), back=True):
-            mix = like(np.ascontiguousarray(self._weights[index][:, js]), v)
+            mix = like(np.ascontiguousarray(self._weights[index][:, js]), columns)
             found += mix @ xp.reshape(block, (block.shape[0], -1))
         made = xp.permute_dims(xp.reshape(found, (-1, n, r)), (1, 0, 2))
         made = self._order.flow.driven(made)
+        made = to_host(made) if is_host(v) else made
         return made if v.ndim == 2 else made[..., 0]
-
-
-class Placed(LinearSystem):
-    """Maps of NumPy arrays that are computed on the device of a reference."""
-
-    def __init__(self, order: PowerOrder, reference: Array) -> None:
-        self._host, self._order = order, order.on(reference)
-        self._reference, self.n_steps = reference, order.n_steps
-        self.n_inputs = self.n_outputs = order.n_inputs
-
-    @property
-    def n_products(self) -> int:
-        """Number of columns that were multiplied by M on the device."""
-        return self._order.n_products
-
-    def _there(self, columns: np.ndarray) -> Any:
-        reference = self._reference
-        dtype = namespace(reference).float64
-        return like(np.ascontiguousarray(columns), reference, dtype)
-
-    def input_response(self, u: np.ndarray) -> np.ndarray:
-        """Return Rᵤ, (n_channels · n_steps, n_neurons)."""
-        return to_host(self._order.input_response(self._there(u)))
-
-    def readout_response(self, v: np.ndarray) -> np.ndarray:
-        """Return L_v, (n_steps, n_neurons), or with one more axis for several v."""
-        return to_host(self._order.readout_response(self._there(v)))
-
-    def reduced(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Return vᵀ G_n u (n_steps, a, b)."""
-        return to_host(self._order.reduced(self._there(v), self._there(u)))
-
-    def response_sum(self, d: np.ndarray) -> _PlacedSum:
-        """Return G(d) for weights d (n_channels, n_steps) of the steps."""
-        return _PlacedSum(self._order.response_sum(d), self._there)
-
-    def modes(self) -> NormalModes | None:
-        """Return the modes of the network, which lie on the host."""
-        return self._host.modes()
-
-
-class _PlacedSum:
-    """A `PowerSum` for NumPy arrays."""
-
-    def __init__(self, whole: PowerSum, there: Callable[[np.ndarray], Any]) -> None:
-        self._whole, self._there = whole, there
-
-    def matrix(self) -> None:
-        """Return None: the matrix is never formed."""
-        return
-
-    def drive(self, u: np.ndarray) -> np.ndarray:
-        """Return the states (N, r) for u (N, n_channels, r)."""
-        return to_host(self._whole.drive(self._there(u)))
-
-    def pull(self, v: np.ndarray) -> np.ndarray:
-        """Return G(d)ᵀ v as (N, n_channels), or (N, n_channels, r) for v (N, r)."""
-        return to_host(self._whole.pull(self._there(v)))
