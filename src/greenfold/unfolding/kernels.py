@@ -157,8 +157,7 @@ class KnownByMaps(LinearSystem, System):
         """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
         series, projection = self._inputs(X, u)
         flat = check.host_array(series, "X").reshape(series.shape[0], -1)
-        readout = None if v is None else check.readout_vector(v, self.n_outputs)
-        bar = checked_cotangent(cotangent, flat, self.n_outputs, v)
+        bar, readout = checked_cotangent(cotangent, flat, self.n_outputs, v)
         if readout is not None:
             d = (bar @ flat).reshape(projection.shape[1], -1)
             u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))
