@@ -468,9 +468,7 @@ def _of_matrix(graph: Any, nodes: Iterable[Hashable] | None) -> tuple[Weights, l
 
 def _finite(adjacency: Weights) -> Weights:
     """Return a matrix whose entries are finite; refuse others."""
-    if is_sparse(adjacency):
-        entries: Any = adjacency
-        if entries.nnz:
-            check.host_array(entries.data, "graph")
-        return adjacency
-    return check.host_array(adjacency, "graph")
+    entries = adjacency.data if is_sparse(adjacency) else adjacency
+    if entries.size:
+        check.host_array(entries, "graph")
+    return adjacency

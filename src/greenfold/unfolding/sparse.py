@@ -143,15 +143,16 @@ class Flow(HasArrays):
     scale: Any
     #: r, or None in discrete time.
     rate: float | None
-    #: Logarithm of the growth of random vectors by Mʲ, for j = 0, 1, ….
-    growth: np.ndarray
+    #: Logarithm of the growth of random vectors by Mʲ, for j = 0, 1, …; numbers, which
+    #: stay on the host.
+    growth: tuple[float, ...]
 
     @classmethod
     def of(cls, network: Reservoir | EchoStateNetwork) -> Flow:
         """Return the flow of a network near rest."""
         if isinstance(network, EchoStateNetwork):
             step, push = network.linear_step
-            return cls(Product.of(step), push, None, np.zeros(1))
+            return cls(Product.of(step), push, None, (0.0,))
         if not isinstance(network.tau, np.ndarray):
             product = Product.of(network.linear_weights)
             return cls(product, None, 1 / network.tau, _growth(product))
@@ -159,11 +160,6 @@ class Flow(HasArrays):
         decay = plus_diagonal(network.linear_weights, -1.0)
         product = Product.of(plus_diagonal(scaled_rows(fastest / network.tau, decay), 1.0))
         return cls(product, fastest / network.tau, 1 / fastest, _growth(product))
-
-    def on(self, reference: Array, dtype: object) -> Flow:
-        """Return the same flow on the device of ``reference``."""
-        scale = None if self.scale is None else like(self.scale, reference, dtype)
-        return Flow(self.M.on(reference, dtype), scale, self.rate, self.growth)
 
     def _terms(self, time: float) -> np.ndarray:
         """Return the expected sizes of the terms p_j(s) Mʲ x for unit vectors x."""
@@ -253,7 +249,7 @@ def poisson_integrals(low: np.ndarray, high: np.ndarray, n_powers: int) -> np.nd
     return found
 
 
-def _growth(product: Product) -> np.ndarray:
+def _growth(product: Product) -> tuple[float, ...]:
     """Return the logarithm of the growth of random vectors by the powers of M."""
     n = product.n_rows
     x = np.random.default_rng(0).standard_normal((n, max(1, min(30, _PROBES // n))))
@@ -265,7 +261,7 @@ def _growth(product: Product) -> np.ndarray:
             break
         total = total + np.log(sizes)
         found.append(float(total.max()))
-    return np.array(found if len(found) > 1 else [0.0, -1.0])
+    return tuple(found) if len(found) > 1 else (0.0, -1.0)
 
 
 def normal_parts(
