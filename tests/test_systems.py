@@ -26,7 +26,6 @@ from greenfold import (
 from greenfold.analysis import choose_eta, margin_over_angle
 from greenfold.devices.device import Restricted
 from greenfold.systems import LinearSystem, MatrixSum, System
-from greenfold.unfolding import ModalSystem
 
 from .conftest import slope, small, unit
 
@@ -146,10 +145,9 @@ def whole_network(n_channels):
     [
         lambda c: whole_network(c).maps,
         lambda c: MeasuredResponse(whole_network(c).greens1()),
-        lambda c: ModalSystem.ring(9, n_steps=5, dt=0.5),
         lambda c: Restricted(whole_network(c), np.array([5, 1, 2]), np.arange(4)).maps,
     ],
-    ids=["network", "response", "modes", "part"],
+    ids=["network", "response", "part"],
 )
 @pytest.mark.parametrize("n_channels", [1, 2])
 def test_many_projections_at_once(system, n_channels, rng):

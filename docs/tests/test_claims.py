@@ -148,7 +148,7 @@ def proven() -> list[str]:
         f"{largest:.2f} %",
         f'In a separate test on {len(gaps)} problems with a gap, `method="exact"` closed '
         f"it in at most {longest:.0f} s",
-        f"a ring of 100,000 neurons, `ModalSystem` finds it in {ring['value']:.1f} s with "
+        f"a ring of 100,000 neurons, `optimize` finds it in {ring['value']:.1f} s with "
         "a gap of "
         f"{ring['detail']['gap']:.0e}".replace("e-0", "e-"),
     ]

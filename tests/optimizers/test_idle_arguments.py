@@ -30,7 +30,6 @@ from greenfold import (
     optimize,
     unfold,
 )
-from greenfold.unfolding import ModalSystem
 
 N, STEPS = 4, 5
 GRID = {"n_steps": STEPS, "dt": 0.5}
@@ -45,7 +44,7 @@ SYSTEMS = {
     "order 1": unfold(network(Gain.quadratic(0.05)), **GRID, order=1),
     "dynamics": Dynamics(network(Gain.biased_tanh(0.4)), **GRID),
     "measured": MeasuredResponse(unfold(network(), **GRID).greens1()),
-    "modes": ModalSystem.ring(N, **GRID),
+    "modes": unfold(Reservoir.cycle(N), **GRID),
     "sparse dynamics": Dynamics(
         Reservoir(csr_array(0.4 * np.eye(N, k=1)), gain=Gain.tanh()), **GRID
     ),

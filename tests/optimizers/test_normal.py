@@ -28,7 +28,6 @@ from greenfold.optimizers.convex import Search
 from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.regression import LinearRegression
 from greenfold.stimuli.base import Stimuli
-from greenfold.unfolding import ModalSystem
 from greenfold.unfolding.linear import BlockModes
 
 from ..conftest import interrupt, unit
@@ -333,51 +332,17 @@ def test_lasso_against_a_cone_solver(kind, n_channels):
     assert optimize(system, stimuli, ETA).soft_margin == pytest.approx(value, rel=1e-7)
 
 
-# -- Networks known by their modes ---------------------------------------------------------
+# -- Large networks ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8])
-def test_ring_of_modes_is_the_ring(n, rng):
-    _same(ModalSystem.ring(n, n_steps=5, dt=0.3), Reservoir.cycle(n, 0.9), rng)
-
-
-@pytest.mark.parametrize("tau", [None, 0.4])
-def test_oscillators_of_modes_are_the_oscillators(tau, rng):
-    T, omega = [2.0, 8.0, 3.0], [1.0, 0.0, 2.0]
-    made = ModalSystem.oscillators(T, omega, tau, n_steps=5, dt=0.3)
-    _same(made, Reservoir.oscillators(T, omega, tau), rng)
-
-
-def _same(system, network, rng):
-    """All maps agree to rounding with those of the dense network."""
-    n, dense = network.n_neurons, unfold(network, n_steps=5, dt=0.3)
-    assert (system.n_inputs, system.n_outputs) == (n, n)
-    X, u, v = rng.standard_normal((3, 2, 5)), unit(rng, n, 2), unit(rng, n)
-    d, several, bar = rng.standard_normal((2, 5)), unit(rng, n, 2, 3), unit(rng, 3, n)
-    pairs = [
-        (one.input_response(u), one.readout_response(v), one.readout_response(bar.T),
-         one.response_sum(d).drive(several), one.response_sum(d).pull(v), one.states(X, u),
-         one.pullback(X, u, bar), *one.pullback(X, u, bar[:, 0], v),
-         one.kernels(u, v).linear)
-        for one in (system, dense)
-    ]  # fmt: skip
-    for one, other in zip(*pairs, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-13)
-    x = system.coordinates(u)
-    np.testing.assert_allclose(system.vectors(x), u, atol=1e-14)
-    stimuli = GaussianStimuli.random(5, rng=0)
-    margins = [optimize(one, stimuli).soft_margin for one in (system, dense)]
-    assert margins[0] == pytest.approx(margins[1], rel=1e-9)
-
-
-@pytest.mark.parametrize("on_ring", [False, True])
-def test_long_networks_are_never_formed(on_ring):
+@pytest.mark.parametrize("kind", ["ring", "oscillators"])
+def test_long_networks_are_never_formed(kind):
     """20,000 neurons: their weights would take 3 GB."""
-    n, grid = 20_000, {"n_steps": 20, "dt": 0.5}
-    rng = np.random.default_rng(0)
-    system = ModalSystem.ring(n, **grid) if on_ring else ModalSystem.oscillators(
-        rng.uniform(0.5, 5, n // 2), rng.uniform(0.1, 6, n // 2), **grid
+    n, rng = 20_000, np.random.default_rng(0)
+    network = Reservoir.cycle(n) if kind == "ring" else Reservoir.oscillators(
+        rng.uniform(0.5, 5, n // 2), rng.uniform(0.1, 6, n // 2)
     )  # fmt: skip
+    system = unfold(network, n_steps=20, dt=0.5)
     stimuli = GaussianStimuli.random(20, strength=10.0, rng=1)
     best: Any = optimize(system, stimuli)
     assert best.gap <= 1e-9
@@ -385,14 +350,9 @@ def test_long_networks_are_never_formed(on_ring):
     value = a @ stimuli.mu - ETA / 2 * a @ stimuli.psi @ a
     assert value == pytest.approx(best.soft_margin, rel=1e-9)
     # An optimum at the edge of the ball needs no more modes than values of a stimulus.
-    used = np.abs(system.coordinates(best.u) * system.coordinates(best.v)) > 1e-12
+    x, y = (
+        np.fft.rfft(one) if kind == "ring" else one[::2] + 1j * one[1::2]
+        for one in (best.u, best.v)
+    )
+    used = np.abs(x * y) > 1e-12 * np.abs(x * y).sum()
     assert used.sum() <= 22
-
-
-def test_modes_are_checked():
-    with pytest.raises(ValueError, match="`F` must have one number per entry"):
-        ModalSystem(np.ones(2), np.ones(3), 4)
-    with pytest.raises(ValueError, match="`pairs` must have one truth value per mode"):
-        ModalSystem(np.ones(2), np.ones(2), 4, pairs=[True])
-    with pytest.raises(ValueError, match="`decay_times`"):
-        ModalSystem.oscillators([-1.0], [1.0], n_steps=3, dt=1.0)

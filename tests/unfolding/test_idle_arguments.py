@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from greenfold import EchoStateNetwork, Gain, Reservoir, simulate, unfold
-from greenfold.unfolding import ModalSystem
 
 LINEAR = Reservoir.random(4, rng=0)
 BENT = Reservoir(LINEAR.weights, gain=Gain.quadratic(0.1))
@@ -22,10 +21,6 @@ GRID = {"n_steps": 3, "dt": 0.5}
         (lambda: unfold(LEAKY, n_steps=3, order=1), "`order` = 1 is not available"),
         (lambda: unfold(BENT, **GRID, order=1).at_order(0, tol=1e-8), "`tol` has no"),
         (lambda: unfold(BENT, **GRID, readout=True), "`readout` must be a time"),
-        (
-            lambda: ModalSystem(np.array([0.5j]), np.ones(1), 3, pairs=[False]),
-            "`pairs` must be true",
-        ),
         (lambda: simulate(BENT, X, np.ones(4), 0.5, resolution=0.1), "`resolution` has"),
         (lambda: simulate(BENT, X, np.ones(4), 0.5, "nest", rtol=1e-8), "`rtol` has no"),
         (lambda: simulate(LEAKY, X, np.ones(8), rtol=1e-8), "`rtol` has no effect"),

@@ -297,12 +297,10 @@ class Dynamics(System):
             Only with ``v``.
         """
         series, projection = self._inputs(X, u)
-        readout = None if v is None else check.readout_vector(v, self.n_neurons)
-        bar = checked_cotangent(cotangent, series, self.n_neurons, v)
+        bar, readout = checked_cotangent(cotangent, series, self.n_neurons, v)
         walk = Walk(self._planned(series, projection, n_sub=n_sub), series, projection)
         u_bar, v_bar = walk.pullback(bar, readout)
-        if np.ndim(u) == 1:
-            u_bar = namespace(series).reshape(u_bar, (self.n_neurons,))
+        u_bar = namespace(u_bar).reshape(u_bar, np.shape(u))
         return u_bar if readout is None else (u_bar, v_bar)
 
     def prepare(self, X: ArrayLike | Array, *, washout: int | None = None) -> Prepared:

@@ -139,14 +139,6 @@ class LeakyStep(Step):
         """Return the step with its weights times a factor, for a network at rest at 0."""
         return replace(self, W=self.W * factor)
 
-    def input_map(self, u: Array) -> Any:
-        """Return the input itself, (n_channels, N)."""
-        return namespace(u).matrix_transpose(u)
-
-    def input_map_pullback(self, bar: Array) -> Any:
-        """Apply the adjoint of `input_map`, from (n_channels, N) to (N, n_channels)."""
-        return namespace(bar).matrix_transpose(bar)
-
     def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
         """Return the state after the step."""
         if isinstance(self.W, Product):
@@ -346,14 +338,6 @@ class SparseStep(Step):
         n, n_stages = self.decay.shape[1], self.scale.shape[0]
         vars(self).update(n_neurons=n, most_rows=cached_rows(n))
         vars(self).update(n_slopes=float(n_stages), n_working=n_stages + 10.0)
-
-    def input_map(self, u: Array) -> Any:
-        """Return the input itself, (n_channels, N)."""
-        return namespace(u).matrix_transpose(u)
-
-    def input_map_pullback(self, bar: Array) -> Any:
-        """Apply the adjoint of `input_map`, from (n_channels, N) to (N, n_channels)."""
-        return namespace(bar).matrix_transpose(bar)
 
     def advance(self, y: Array, push: Array, slopes: list[Any] | None = None) -> Any:
         """Return the state at the end of the step."""

@@ -18,10 +18,6 @@ csr: Any = sparse.csr_array
 #: A network counts as large and sparse from this number of neurons on, up to this share of
 #: connections. It is then drawn as a sparse array, and unfolded by products with W.
 SPARSE_NEURONS, SPARSE_SHARE = 1000, 0.1
-#: A sparse product with about 40 states on the host is faster than a dense one from this
-#: number of neurons on, up to this share: 9 against 16 µs for 100 neurons with 10
-#: connections each, and 24 against 140 µs for 300.
-_THIN_NEURONS, _THIN_SHARE = 100, 0.15
 
 
 def is_large_and_sparse(n_neurons: int, share: float) -> bool:
@@ -36,14 +32,6 @@ def by_products(weights: Weights) -> bool:
     n, entries = weights.shape[0], float(weights.nnz)
     too_large = 8 * n**2 > check.DENSE_BYTES
     return too_large or is_large_and_sparse(n, entries / n**2)
-
-
-def thinned(weights: Weights) -> Weights:
-    """Return weights as a sparse array if products with several states are then faster."""
-    if is_sparse(weights) or len(weights) < _THIN_NEURONS:
-        return weights
-    few = np.count_nonzero(weights) <= _THIN_SHARE * weights.size
-    return csr(weights) if few else weights
 
 
 def dense(weights: Weights, what: str, instead: str) -> np.ndarray:

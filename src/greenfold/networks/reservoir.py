@@ -7,7 +7,7 @@ its equation of motion, modes and stability.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 
@@ -519,7 +519,7 @@ class Reservoir(Network, kind="reservoir"):
         """
         if isinstance(self.tau, np.ndarray) and np.ndim(tau) == 0:
             tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
-        return Reservoir(self.weights, tau, self.gain, self.allow_unstable, bias=self.bias)
+        return replace(self, tau=tau)
 
     @property
     def mean_tau(self) -> float:

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.integrate import solve_ivp
-from scipy.optimize import root
 
 from .._base.arrays import is_sparse
 from . import spectra
@@ -34,7 +33,7 @@ class UnstableError(ValueError):
 #: Largest residual, relative to the terms that cancel in it, and the time that the network
 #: may take to settle, in units of its slowest time constant.
 _RESIDUAL, _SETTLE = 1e-12, 200.0
-#: Numbers of Newton steps for sparse weights, and of halvings of a step that is too long.
+#: Numbers of Newton steps, and of halvings of a step that is too long.
 _STEPS, _HALVINGS = 50, 20
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -116,7 +115,7 @@ def discrete_resting_state(
 
 
 def _newton(residual: Map, jacobian: Jacobian, y: np.ndarray) -> np.ndarray:
-    """Return the end of Newton's method with sparse Jacobians, whose steps lower ‖r‖."""
+    """Return the end of Newton's method, whose steps lower ‖r‖."""
     r = residual(y)
     for _ in range(_STEPS):
         try:
@@ -146,14 +145,7 @@ def _find(
     def fixed_point_near(start: np.ndarray) -> np.ndarray | None:
         if not np.isfinite(start).all():
             return None
-        solve, least = cast("Any", root), cast("Any", np.linalg.lstsq)
-        if is_sparse(jacobian(start)):
-            found = _newton(residual, jacobian, start)
-        else:
-            found = solve(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
-            # Two more Newton steps: the error that `root` leaves is the square of its step.
-            for _ in range(2):
-                found = found - least(jacobian(found), residual(found), rcond=None)[0]
+        found = _newton(residual, jacobian, start)
         allowed = _RESIDUAL * (size(found) + np.abs(found).max() + np.abs(bias).max())
         close = np.abs(residual(found)).max() <= max(allowed, np.finfo(float).tiny)
         return found if close else None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, eigsh, gmres
+from scipy.sparse.linalg import ArpackNoConvergence, eigs, gmres, svds
 
 from .._base import checks as check
 from .._base.arrays import exponent, is_sparse
@@ -64,7 +64,7 @@ def largest(matrix: Matrix, which: Literal["real part", "absolute value"]) -> fl
     if column is not None:
         return float(measured(np.fft.fft(column)).max())
     found = list[float]()
-    for part in _connected(matrix):
+    for _, part in connected(matrix, _SMALL):
         if is_sparse(part):
             found.append(_search(part, which))
         else:
@@ -92,8 +92,12 @@ def circulant_column(matrix: Matrix) -> np.ndarray | None:
     return column
 
 
-def _connected(matrix: Matrix) -> Iterator[Matrix]:
-    """Yield the strongly connected parts, small ones as dense arrays (n_parts, n, n)."""
+def connected(matrix: Matrix, most: int) -> Iterator[tuple[np.ndarray, Matrix]]:
+    """Yield the neurons and the weights of the strongly connected parts of a matrix.
+
+    Parts of one size, up to ``most``, come together: neurons (n_parts, n) and dense weights
+    (n_parts, n, n). A larger part comes alone, with sparse weights.
+    """
     _, label = connected_components(matrix, connection="strong")
     sizes = np.bincount(label)
     order = np.lexsort((label, sizes[label]))
@@ -104,7 +108,8 @@ def _connected(matrix: Matrix) -> Iterator[Matrix]:
         for start in range(first, last, together):
             inside = slice(start, min(start + together, last))
             block = by_part[inside, inside]
-            yield block if size > _SMALL else _blocks(block, int(size))
+            part = block if size > most else _blocks(block, int(size))
+            yield order[inside].reshape(-1, size), part
 
 
 def _blocks(matrix: Matrix, size: int) -> np.ndarray:
@@ -241,15 +246,9 @@ def norm(matrix: Matrix) -> float:
     n = matrix.shape[0]
     if n <= _SMALL:
         return float(np.linalg.norm(matrix.toarray(), 2))
-    make, search, back = cast("Any", LinearOperator), cast("Any", eigsh), matrix.T
-
-    def squared(x: np.ndarray) -> np.ndarray:
-        return back @ (matrix @ x)
-
-    square = make((n, n), matvec=squared, dtype=float)
+    search: Any = svds
     start = np.random.default_rng(0).standard_normal(int(n))
-    options: dict[str, Any] = {"v0": start, "tol": 1e-2, "return_eigenvectors": False}
-    return float(np.sqrt(search(square, 1, **options)[0]))
+    return float(search(matrix, 1, tol=1e-2, v0=start, return_singular_vectors=False)[0])
 
 
 def solve(matrix: Matrix, b: np.ndarray) -> np.ndarray:

@@ -154,22 +154,16 @@ def dale_plan(
         if few:
             weights = abs(_normal_entries(n_neurons, p, source))
             weights.data[weights.indices >= n_excitatory] *= -1
-            excited, inhibited = weights.maximum(0), weights.minimum(0)
         else:
             weights = _thinned(np.abs(source.standard_normal((n_neurons,) * 2)), p, source)
-            excited, inhibited = weights[:, :n_excitatory], weights[:, n_excitatory:]
-            inhibited *= -1
+            weights[:, n_excitatory:] *= -1
         if inhibition is not None:
+            excited, inhibited = (weights + abs(weights)) / 2, (weights - abs(weights)) / 2
             up, down = excited.sum(axis=1), -inhibited.sum(axis=1)
-            both = (up > 0) & (down > 0)
-            factors = inhibition * up[both] / down[both]
-            if few:
-                each = np.ones(n_neurons)
-                each[both] = factors
-                weights = excited + scaled_rows(each, inhibited)
-            else:
-                inhibited[both] *= factors[:, None]
-        variances = weights.var(axis=0) if not few else _variances(weights)
+            both, factors = (up > 0) & (down > 0), np.ones(n_neurons)
+            factors[both] = inhibition * up[both] / down[both]
+            weights = excited + scaled_rows(factors, inhibited)
+        variances = (weights * weights).mean(axis=0) - weights.mean(axis=0) ** 2
         radius = float(np.sqrt(variances.sum()))
         return weights * (g / radius) if radius else weights
 
@@ -265,11 +259,6 @@ def _normal_entries(n_neurons: int, share: float, rng: np.random.Generator) -> W
     return csr(parts, shape=(n_neurons, n_neurons))
 
 
-def _variances(weights: Weights) -> np.ndarray:
-    """Return the variance of each column of a sparse matrix, zeros included."""
-    return weights.power(2).mean(axis=0) - np.asarray(weights.mean(axis=0)) ** 2
-
-
 def _share(connectivity: float) -> float:
     value = check.positive(connectivity, "connectivity")
     check.must(value <= 1, "connectivity", "be a share, at most 1", f"{value:g}")
@@ -357,13 +346,9 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
     The arguments are as in `Reservoir.legendre`. For the default τ = θ/n, u has unit norm
     and the self-connections are zero on average.
     """
-    n_neurons = check.count(n_neurons, "n_neurons")
-    theta = check.positive(theta, "theta")
-    _refuse_dense(n_neurons)
+    rates, inputs, v = _legendre(n_neurons, theta)
     tau = theta / n_neurons if tau is None else check.positive(tau, "tau")
-    rates, inputs, v = _legendre(n_neurons)
-    ratio = tau / theta
-    return LegendreDelay(np.eye(n_neurons) + ratio * rates, tau, ratio * inputs, v)
+    return LegendreDelay(np.eye(n_neurons) + tau * rates, tau, tau * inputs, v)
 
 
 def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
@@ -371,23 +356,21 @@ def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
 
     It is exact for input that is constant over each step; see `legendre_delay`.
     """
-    n_neurons = check.count(n_neurons, "n_neurons")
-    theta = check.positive(theta, "theta")
-    _refuse_dense(n_neurons)
-    rates, inputs, v = _legendre(n_neurons)
-    block = np.zeros((n_neurons + 1,) * 2)
-    block[:-1, :-1], block[:-1, -1] = rates / theta, inputs / theta
-    made = expm(block)
+    rates, inputs, v = _legendre(n_neurons, theta)
+    made = expm(np.pad(np.column_stack([rates, inputs]), ((0, 1), (0, 0))))
     return LegendreDelay(made[:-1, :-1], 1.0, made[:-1, -1], v)
 
 
-def _legendre(n_neurons: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return A, B, C of θ ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
+def _legendre(n_neurons: int, theta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A, B, C of ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
+    n_neurons = check.count(n_neurons, "n_neurons")
+    theta = check.positive(theta, "theta")
+    _refuse_dense(n_neurons)
     order = np.arange(n_neurons)
     root = np.sqrt(2 * order + 1.0)
     below = order[:, None] >= order
     signs = np.where(below, (-1.0) ** (order[:, None] - order + 1), -1.0)
-    return np.outer(root, root) * signs, root * (-1.0) ** order, root
+    return np.outer(root, root) * signs / theta, root * (-1.0) ** order / theta, root
 
 
 def graph_weights(
@@ -485,9 +468,7 @@ def _of_matrix(graph: Any, nodes: Iterable[Hashable] | None) -> tuple[Weights, l
 
 def _finite(adjacency: Weights) -> Weights:
     """Return a matrix whose entries are finite; refuse others."""
-    if is_sparse(adjacency):
-        entries: Any = adjacency
-        if entries.nnz:
-            check.host_array(entries.data, "graph")
-        return adjacency
-    return check.host_array(adjacency, "graph")
+    entries = adjacency.data if is_sparse(adjacency) else adjacency
+    if entries.size:
+        check.host_array(entries, "graph")
+    return adjacency

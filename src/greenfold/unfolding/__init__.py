@@ -1,7 +1,6 @@
 """Turn recurrence into feed-forward maps: the unfolded network and its kernels."""
 
 from .kernels import Kernel
-from .modal import ModalSystem
 from .unfolding import Unfolding, unfold
 
-__all__ = ["Kernel", "ModalSystem", "Unfolding", "unfold"]
+__all__ = ["Kernel", "Unfolding", "unfold"]

@@ -157,8 +157,7 @@ class KnownByMaps(LinearSystem, System):
         """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
         series, projection = self._inputs(X, u)
         flat = check.host_array(series, "X").reshape(series.shape[0], -1)
-        readout = None if v is None else check.readout_vector(v, self.n_outputs)
-        bar = checked_cotangent(cotangent, flat, self.n_outputs, v)
+        bar, readout = checked_cotangent(cotangent, flat, self.n_outputs, v)
         if readout is not None:
             d = (bar @ flat).reshape(projection.shape[1], -1)
             u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))
@@ -182,9 +181,11 @@ class ReadoutKernels:
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
         self._linear, plan = linear, linear.plan
-        self._rows, bars = linear.seen_by(v)
-        self._weights = source_weights(linear, bars) if plan.step.order else None
-        self._tail_bars = bars[plan.n_whole * plan.n_sub :]
+        self._rows, self._weights = linear.readout_response(v), None
+        if plan.step.order:
+            bars = linear.carry_back(v)
+            self._weights = source_weights(linear, bars)
+            self._tail_bars = bars[plan.n_whole * plan.n_sub :]
 
     def at(self, u: np.ndarray) -> KernelsAt:
         """Return the kernels at one u (n_neurons, n_channels)."""

@@ -81,11 +81,6 @@ class LinearOrder(LinearSystem):
         """Return L_v for v (n_neurons,) or (n_neurons, r); row n is l_n, a_n = l_n · u."""
         return self.kernel_rows(self.carry_back(v))
 
-    def seen_by(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return L_v, and the readout carried back if the panels have orders to drive."""
-        bars = self.carry_back(v)
-        return self.kernel_rows(bars), bars
-
     def response_sum(self, d: np.ndarray) -> ResponseSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
         return GreensSum(self, d)
@@ -229,7 +224,7 @@ class LinearOrder(LinearSystem):
         return self._modes
 
     @cached_property
-    def _modes(self) -> BlockModes | None:
+    def _modes(self) -> NormalModes | None:
         plan = self.plan
         pairs = [*self.step] if plan.tail is None else [*self.step, *self.tail]
         found = normal_modes([matrix.T for matrix in pairs])

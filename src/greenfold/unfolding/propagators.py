@@ -64,11 +64,9 @@ class Step(HasArrays):
     """One step of the network with constant input, forward and back; hashed by identity.
 
     States are rows of deviations from the resting state. States of an expansion have its
-    orders on a leading axis. A step has ``n_neurons`` and four methods. `input_map` turns u
-    into the matrix that maps inputs (n_cases, n_channels) to pushes; `input_map_pullback`
-    is its adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array
-    and appends to ``slopes`` the values that the way back needs. ``retreat(bar, slopes)``
-    returns the cotangents of state and push, and may overwrite ``bar``.
+    orders on a leading axis. ``advance(y, push, slopes)`` returns the state at the end as a
+    new array and appends to ``slopes`` the values that the way back needs. ``retreat(bar,
+    slopes)`` returns the cotangents of state and push, and may overwrite ``bar``.
     """
 
     n_neurons: int
@@ -89,10 +87,16 @@ class Step(HasArrays):
     by_columns: bool = False
     #: Power of the length of a step with which the error at the end of a stimulus falls.
     accuracy: int = 4
-    input_map: ClassVar[Callable[..., Any]]
-    input_map_pullback: ClassVar[Callable[..., Any]]
     advance: ClassVar[Callable[..., Any]]
     retreat: ClassVar[Callable[..., tuple[Any, Any]]]
+
+    def input_map(self, u: Array) -> Any:
+        """Return the matrix from inputs to pushes, by default the input itself."""
+        return namespace(u).matrix_transpose(u)
+
+    def input_map_pullback(self, bar: Array) -> Any:
+        """Apply the adjoint of `input_map`, to a gradient (N, n_channels)."""
+        return namespace(bar).matrix_transpose(bar)
 
     def push(self, inputs: Array, input_map: Array) -> Any:
         """Return the pushes (n_cases, …) of inputs (n_cases, n_channels)."""
@@ -483,18 +487,12 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
     """Compute one panel on the host; `plan_quadrature` gives the number of nodes."""
     (A, W), tau = _in_mean_time(reservoir), reservoir.mean_tau
     n = len(A)
-    nodes = weights = np.empty(0)
-    if n_nodes:  # Gauss–Legendre on (0, 1)
-        nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
-        nodes, weights = (nodes + 1) / 2, weights / 2
+    nodes, weights = gauss(n_nodes)
     E, F = _propagators(A, np.append(nodes, 1.0) * (length / tau))
     if isinstance(reservoir.pace, np.ndarray):
         np.multiply(F, reservoir.pace, out=F)
     # E(length − s_j) is E at the mirrored node.
     S = (weights * length / tau)[:, None, None] * (E[-2::-1] @ W)[:n_nodes]
-    coefficients: tuple[Any, ...] = reservoir.coefficients if order else (0.0,)
-    if not all(isinstance(c, float) for c in coefficients):
-        coefficients = tuple(np.tile(c, n_nodes) for c in coefficients)
 
     def side_by_side(stack: np.ndarray) -> np.ndarray:
         """Put the transposes of (q, N, N) matrices M_j into a block row (N, q N)."""
@@ -510,8 +508,23 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
         S=np.ascontiguousarray(S.transpose(0, 2, 1)).reshape(n_nodes * n, n),
         B=_node_weights(A, W, nodes, weights, length / tau) if order >= 2 else None,
         order=order,
-        coefficients=coefficients,
+        coefficients=at_nodes(reservoir, n_nodes) if order else (0.0,),
     )
+
+
+def gauss(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes and weights of Gauss–Legendre on (0, 1), or none for order 0."""
+    if not n_nodes:
+        return np.empty(0), np.empty(0)
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    return (nodes + 1) / 2, weights / 2
+
+
+def at_nodes(reservoir: Reservoir, n_nodes: int) -> tuple[Any, ...]:
+    """Return the Taylor coefficients of the gain: numbers, or one per neuron and node."""
+    found = reservoir.coefficients
+    numbers = all(isinstance(c, float) for c in found)
+    return found if numbers else tuple(np.tile(c, n_nodes) for c in found)
 
 
 def build_map(E: np.ndarray, push: np.ndarray, length: float) -> Panel:

@@ -24,8 +24,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array
 from scipy.special import gammainc, gammaln
 
 from .._base.arrays import (
@@ -43,11 +42,10 @@ from .._base.arrays import (
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.matrices import plus_diagonal, scaled_rows
 from ..networks.reservoir import Reservoir
-from ..networks.spectra import circulant_column
+from ..networks.spectra import circulant_column, connected
 from ..systems import LinearSystem, NormalModes
 from .linear import BlockModes, LinearOrder, modal_step, normal_modes
-from .modal import RingModes
-from .propagators import HasArrays, Panel, StepPlan, node_mixes
+from .propagators import HasArrays, Panel, StepPlan, at_nodes, gauss, node_mixes
 
 _gammainc: Any = gammainc
 
@@ -114,16 +112,13 @@ class Product(HasArrays):
         place = "host" if is_host(reference) else str(reference.device)
         key = place, str(dtype)
         if key not in self._copies:
-            self._copies[key] = self._copied(reference, dtype)
+            both = self.matrix, self.transposed
+            self._copies[key] = (
+                Product.of(self.matrix.astype(dtype))
+                if is_host(reference)
+                else Product(*(sparse_like(one, reference, dtype) for one in both))
+            )
         return self._copies[key]
-
-    def _copied(self, reference: Array, dtype: Any) -> Product:
-        if is_host(reference):
-            return Product.of(self.matrix.astype(dtype))
-        moved = (
-            sparse_like(one, reference, dtype) for one in (self.matrix, self.transposed)
-        )
-        return Product(*moved)
 
     def __call__(self, y: Array) -> Any:
         """Return y Mᵀ for rows y (n_cases, N)."""
@@ -148,15 +143,16 @@ class Flow(HasArrays):
     scale: Any
     #: r, or None in discrete time.
     rate: float | None
-    #: Logarithm of the growth of random vectors by Mʲ, for j = 0, 1, ….
-    growth: np.ndarray
+    #: Logarithm of the growth of random vectors by Mʲ, for j = 0, 1, …; numbers, which
+    #: stay on the host.
+    growth: tuple[float, ...]
 
     @classmethod
     def of(cls, network: Reservoir | EchoStateNetwork) -> Flow:
         """Return the flow of a network near rest."""
         if isinstance(network, EchoStateNetwork):
             step, push = network.linear_step
-            return cls(Product.of(step), push, None, np.zeros(1))
+            return cls(Product.of(step), push, None, (0.0,))
         if not isinstance(network.tau, np.ndarray):
             product = Product.of(network.linear_weights)
             return cls(product, None, 1 / network.tau, _growth(product))
@@ -164,11 +160,6 @@ class Flow(HasArrays):
         decay = plus_diagonal(network.linear_weights, -1.0)
         product = Product.of(plus_diagonal(scaled_rows(fastest / network.tau, decay), 1.0))
         return cls(product, fastest / network.tau, 1 / fastest, _growth(product))
-
-    def on(self, reference: Array, dtype: object) -> Flow:
-        """Return the same flow on the device of ``reference``."""
-        scale = None if self.scale is None else like(self.scale, reference, dtype)
-        return Flow(self.M.on(reference, dtype), scale, self.rate, self.growth)
 
     def _terms(self, time: float) -> np.ndarray:
         """Return the expected sizes of the terms p_j(s) Mʲ x for unit vectors x."""
@@ -250,15 +241,15 @@ def poisson_integrals(low: np.ndarray, high: np.ndarray, n_powers: int) -> np.nd
     found = _gammainc(powers, high[:, None]) - _gammainc(powers, low[:, None])
     # Differences of short intervals would lose digits.
     short = np.flatnonzero(high - low < 1)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    middle, half = (high + low)[short] / 2, (high - low)[short] / 2
-    at = middle[:, None] + half[:, None] * nodes
+    nodes, weights = gauss(_NODES)
+    span = (high - low)[short, None]
+    at = low[short, None] + span * nodes
     values = poisson_weights(at.ravel(), n_powers).reshape(*at.shape, n_powers)
-    found[short] = half[:, None] * np.tensordot(values, weights, axes=(1, 0))
+    found[short] = span * np.tensordot(values, weights, axes=(1, 0))
     return found
 
 
-def _growth(product: Product) -> np.ndarray:
+def _growth(product: Product) -> tuple[float, ...]:
     """Return the logarithm of the growth of random vectors by the powers of M."""
     n = product.n_rows
     x = np.random.default_rng(0).standard_normal((n, max(1, min(30, _PROBES // n))))
@@ -270,7 +261,7 @@ def _growth(product: Product) -> np.ndarray:
             break
         total = total + np.log(sizes)
         found.append(float(total.max()))
-    return np.array(found if len(found) > 1 else [0.0, -1.0])
+    return tuple(found) if len(found) > 1 else (0.0, -1.0)
 
 
 def normal_parts(
@@ -280,30 +271,71 @@ def normal_parts(
 
     The results are as of `normal_modes`, for one matrix and with a sparse basis.
     """
-    x = np.random.default_rng(0).standard_normal(int(M.shape[0]))
+    n_neurons = int(M.shape[0])
+    x = np.random.default_rng(0).standard_normal(n_neurons)
     back = M.T
     one, other = np.asarray(M @ (back @ x)), np.asarray(back @ (M @ x))
     if not np.linalg.norm(one - other) <= _NORMAL * np.linalg.norm(other):
         return None
-    _, label = connected_components(M, connection="weak")
-    sizes = np.bincount(label)
-    if sizes.max() > _NORMAL_PART:
-        return None
-    order = np.argsort(label, kind="stable")
-    by_part, start = M[order][:, order], 0
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    for n in sizes.tolist():
-        inside = slice(start, start + n)
-        part = normal_modes([by_part[inside, inside].toarray()])
-        if part is None:
+    found: list[tuple[np.ndarray, ...]] = []
+    start = 0
+    # A normal matrix has no connections between its strongly connected parts.
+    for neurons, parts in connected(M, _NORMAL_PART):
+        if is_sparse(parts):
             return None
-        (numbers,), basis, first, planes = part
-        found.append((numbers, basis, first + start, planes))
-        start += n
-    numbers, bases, first, planes = zip(*found, strict=True)
+        each = _plain_blocks(parts) or _blocks_of_each(parts)
+        if each is None:
+            return None
+        numbers, bases, first, planes = each
+        columns = start + np.arange(neurons.size).reshape(len(neurons), 1, -1)
+        places = np.broadcast_arrays(neurons[:, :, None], columns)
+        rows, columns = (one.ravel() for one in places)
+        found.append((numbers, first + start, planes, bases.ravel(), rows, columns))
+        start += neurons.size
+    joined = map(np.concatenate, zip(*found, strict=True))
+    numbers, first, planes, entries, rows, columns = joined
     make: Any = csr_array
-    basis = make(block_diag(bases))[np.argsort(order)]
-    return np.concatenate(numbers), basis, np.concatenate(first), np.concatenate(planes)
+    basis = make((entries, (rows, columns)), shape=(n_neurons, n_neurons))
+    return numbers, basis, first, planes
+
+
+def _plain_blocks(parts: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Return the blocks of single neurons or of pairs [[a, −b], [b, a]], else None."""
+    n_parts, n = len(parts), int(parts.shape[1])
+    turns = parts[:, 0, 0] == parts[:, -1, -1], parts[:, 0, -1] == -parts[:, -1, 0]
+    if n > 2 or (n == 2 and not np.all(turns)):
+        return None
+    numbers = parts[:, 0, 0] + 1j * (parts[:, 1, 0] if n == 2 else 0.0)
+    bases = np.tile(np.eye(n), (n_parts, 1, 1))
+    return numbers, bases, n * np.arange(n_parts), np.full(n_parts, n == 2)
+
+
+def _blocks_of_each(parts: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Return the blocks of normal matrices one by one, or None if one has none."""
+    made: list[tuple[np.ndarray, ...]] = []
+    for index, part in enumerate(parts):
+        blocks = normal_modes([part])
+        if blocks is None:
+            return None
+        (numbers,), basis, first, planes = blocks
+        made.append((numbers, basis, first + index * len(part), planes))
+    return tuple(np.concatenate(one) for one in zip(*made, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class RingModes:
+    """The `greenfold.systems.NormalModes` of circulant weights: Fourier modes."""
+
+    responses: np.ndarray
+    n_neurons: int
+
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return real vectors (n_neurons, …) from complex coordinates (n_blocks, …)."""
+        waves = np.arange(len(coordinates))
+        pairs = (waves > 0) & (2 * waves < self.n_neurons)
+        sizes = np.where(pairs, np.sqrt(2), 1.0)
+        turned = coordinates.T / sizes
+        return np.fft.irfft(turned, self.n_neurons, axis=-1, norm="ortho").T
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,10 +459,7 @@ def power_panel(
         return Panel(length, E, PowerMap(flow, unit, flow.scale), nodes=np.empty(0))
     assert isinstance(network, Reservoir)
     span, n_powers = length * flow.rate, flow.n_powers(length)
-    nodes = weights = np.empty(0)
-    if n_nodes:  # Gauss–Legendre on (0, 1)
-        nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
-        nodes, weights = (nodes + 1) / 2, weights / 2
+    nodes, weights = gauss(n_nodes)
 
     def carried(times: np.ndarray) -> np.ndarray:
         """Return the series of E at some times, (n_powers, n_times)."""
@@ -455,10 +484,8 @@ def power_panel(
             mixes = node_mixes(nodes, weights, 1.0)
             each = [carried(times) @ mix for times, mix in mixes]
             parts["B"] = PowerMap(flow, np.stack(each, axis=2), scaled)
-    coefficients: tuple[Any, ...] = network.coefficients if order else (0.0,)
-    if not all(isinstance(c, float) for c in coefficients):
-        coefficients = tuple(np.tile(c, n_nodes) for c in coefficients)
     grid: dict[str, Any] = {"nodes": nodes * length, "order": order}
+    coefficients = at_nodes(network, n_nodes) if order else (0.0,)
     return Panel(length, coefficients=coefficients, **grid, **parts)
 
 
@@ -467,12 +494,19 @@ class PowerOrder(LinearOrder):
 
     All maps cost products of sparse matrices and a few columns; what they hold in memory is
     the columns and the result. Vectors are arrays of the library and on the device of the
-    matrix M; weights d of the steps are always NumPy arrays.
+    matrix M, or NumPy arrays, which go there and come back; weights d of the steps are
+    always NumPy arrays. ``host`` is the order on the host, if this is a copy of it.
     """
 
-    def __init__(self, plan: StepPlan[Panel], n_steps: int, flow: Flow) -> None:
+    def __init__(
+        self,
+        plan: StepPlan[Panel],
+        n_steps: int,
+        flow: Flow,
+        host: PowerOrder | None = None,
+    ) -> None:
         super().__init__(plan, n_steps)
-        self.flow, self._n_products = flow, 0
+        self.flow, self._n_products, self._host = flow, 0, host
 
     @property
     def n_products(self) -> int:
@@ -483,11 +517,18 @@ class PowerOrder(LinearOrder):
         """Return the same object with its matrices on the device of ``reference``."""
         dtype = namespace(reference).float64
         plan, flow = self.plan.on(reference, dtype), self.flow.on(reference, dtype)
-        return self if plan is self.plan else PowerOrder(plan, self.n_steps, flow)
+        return self if plan is self.plan else PowerOrder(plan, self.n_steps, flow, self)
 
     def beside(self, series: Array) -> LinearSystem:
         """Return the same system, with its products on the GPU of the series, if any."""
-        return Placed(self, series) if on_gpu(series) else self
+        return self.on(series) if on_gpu(series) else self
+
+    def there(self, columns: Array) -> Any:
+        """Return NumPy columns on the device of M, and others as they are."""
+        reference = self.plan.step.nodes
+        if not is_host(columns) or is_host(reference):
+            return columns
+        return like(np.ascontiguousarray(columns), reference)
 
     @cached_property
     def _powers(self) -> list[Any]:
@@ -509,17 +550,6 @@ class PowerOrder(LinearOrder):
         if self.plan.tail is not None:
             return namespace(table).flip(table, axis=0)
         return self.read(table)
-
-    def _latest(self, d: np.ndarray) -> list[np.ndarray]:
-        """Return the weights of the powers in Σ_n d_n G_n for each stretch.
-
-        They have the shape (n_channels, n_powers).
-        """
-        by_pulse = self._in_order(np.ascontiguousarray(d[:, : self.plan.read_steps].T)).T
-        return [
-            by_pulse[:, part.first : part.first + len(part.table)] @ part.table
-            for part in self._stretches
-        ]
 
     def walk(self, x: Array, *, back: bool) -> Iterator[tuple[int, slice, Any]]:
         """Yield powers (n_powers, N, k) of columns x (N, k) in each stretch."""
@@ -561,7 +591,8 @@ class PowerOrder(LinearOrder):
 
     def responses(self, u: Array) -> Any:
         """Return the states read after a unit pulse in each step, (read_steps, C, N)."""
-        return self._by_pulse(self.flow.driven(u), back=False)
+        found = self._by_pulse(self.flow.driven(self.there(u)), back=False)
+        return to_host(found) if is_host(u) else found
 
     def _by_pulse(self, x: Array, *, back: bool) -> Any:
         """Return G_n x or its adjoint for columns x (N, k), as (read_steps, k, N)."""
@@ -592,31 +623,31 @@ class PowerOrder(LinearOrder):
 
     def readout_response(self, v: Array) -> Any:
         """Return L_v (n_steps, N) for v (N,), or (n_steps, N, r) for v (N, r)."""
-        xp = namespace(v)
-        columns = v if v.ndim == 2 else v[:, None]
+        columns = self.there(v if v.ndim == 2 else v[:, None])
+        xp = namespace(columns)
         rows = xp.permute_dims(self._by_pulse(columns, back=True), (0, 2, 1))
-        found = zeros((self.n_steps, *rows.shape[1:]), v)
+        found = zeros((self.n_steps, *rows.shape[1:]), columns)
         for step in range(rows.shape[0]):
             found[step, ...] = self.flow.driven(rows[step, ...])
+        found = to_host(found) if is_host(v) else found
         return found if v.ndim == 2 else found[..., 0]
-
-    def seen_by(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return L_v, and the readout carried back if the panels have orders to drive."""
-        bars = self.carry_back(v) if self.plan.step.order else np.empty(0)
-        return self.readout_response(v), bars
 
     def response_sum(self, d: np.ndarray) -> PowerSum:
         """Return G(d) for weights d (n_channels, n_steps) of the steps."""
-        return PowerSum(self, self._latest(d))
-
-    def modes(self) -> NormalModes | None:
-        """Return the modes of circulant weights, or of small parts that are normal."""
-        return self._normal
+        by_pulse = self._in_order(np.ascontiguousarray(d[:, : self.plan.read_steps].T)).T
+        weights = [
+            by_pulse[:, part.first : part.first + len(part.table)] @ part.table
+            for part in self._stretches
+        ]
+        return PowerSum(self, weights)
 
     @cached_property
-    def _normal(self) -> NormalModes | None:
+    def _modes(self) -> NormalModes | None:
+        """The modes of circulant weights, or of small parts that are normal."""
+        if self._host is not None:
+            return self._host.modes()
         scale, M = self.flow.scale, self.flow.M.matrix
-        if not is_sparse(M) or (scale is not None and (scale != scale[0]).any()):
+        if scale is not None and (scale != scale[0]).any():
             return None
         column = circulant_column(M)
         if column is not None:
@@ -642,6 +673,7 @@ class PowerOrder(LinearOrder):
 
     def reduced(self, v: Array, u: Array) -> Any:
         """Return vᵀ G_n u (n_steps, a, b) for v (N, a) and u (N, b)."""
+        given, v, u = u, self.there(v), self.there(u)
         xp, back = namespace(u), v.shape[1] < u.shape[1]
         start, end = (v, self.flow.driven(u)) if back else (self.flow.driven(u), v)
         found = zeros((self.plan.read_steps, int(end.shape[1]) * int(start.shape[1])), u)
@@ -657,13 +689,15 @@ class PowerOrder(LinearOrder):
         by_step = self._in_order(xp.reshape(found, shape))
         made = zeros((self.n_steps, *shape[1:]), u)
         made[: shape[0], ...] = by_step
-        return xp.matrix_transpose(made) if back else made
+        made = xp.matrix_transpose(made) if back else made
+        return to_host(made) if is_host(given) else made
 
 
 class PowerSum:
     """The sum G(d) = Σ_n d_n G_n as a series in M, a `greenfold.systems.ResponseSum`."""
 
     def __init__(self, order: PowerOrder, weights: list[np.ndarray]) -> None:
+        # The weights of the powers of M in each stretch have shape (n_channels, n_powers).
         self._order, self._weights = order, weights
 
     def matrix(self) -> None:
@@ -672,6 +706,7 @@ class PowerSum:
 
     def drive(self, u: Array) -> Any:
         """Return the states (N, r) for u (N, n_channels, r)."""
+        given, u = u, self._order.there(u)
         xp, (n, n_channels, r) = namespace(u), u.shape
         pushed = self._order.flow.driven(u)
         flat = contiguous(xp.reshape(xp.permute_dims(pushed, (1, 0, 2)), (n_channels, -1)))
@@ -680,74 +715,18 @@ class PowerSum:
             mix = like(np.ascontiguousarray(self._weights[index][:, js].T), u)
             return xp.reshape(mix @ flat, (-1, n, r))
 
-        return self._order.summed(mixes, u, back=False)
+        found = self._order.summed(mixes, u, back=False)
+        return to_host(found) if is_host(given) else found
 
     def pull(self, v: Array) -> Any:
         """Return G(d)ᵀ v as (N, n_channels), or (N, n_channels, r) for v (N, r)."""
-        xp, columns = namespace(v), v if v.ndim == 2 else v[:, None]
-        n, r = columns.shape
-        found = zeros((len(self._weights[0]), int(n) * int(r)), v)
+        columns = self._order.there(v if v.ndim == 2 else v[:, None])
+        xp, (n, r) = namespace(columns), columns.shape
+        found = zeros((len(self._weights[0]), int(n) * int(r)), columns)
         for index, js, block in self._order.walk(contiguous(columns), back=True):
-            mix = like(np.ascontiguousarray(self._weights[index][:, js]), v)
+            mix = like(np.ascontiguousarray(self._weights[index][:, js]), columns)
             found += mix @ xp.reshape(block, (block.shape[0], -1))
         made = xp.permute_dims(xp.reshape(found, (-1, n, r)), (1, 0, 2))
         made = self._order.flow.driven(made)
+        made = to_host(made) if is_host(v) else made
         return made if v.ndim == 2 else made[..., 0]
-
-
-class Placed(LinearSystem):
-    """Maps of NumPy arrays that are computed on the device of a reference."""
-
-    def __init__(self, order: PowerOrder, reference: Array) -> None:
-        self._host, self._order = order, order.on(reference)
-        self._reference, self.n_steps = reference, order.n_steps
-        self.n_inputs = self.n_outputs = order.n_inputs
-
-    @property
-    def n_products(self) -> int:
-        """Number of columns that were multiplied by M on the device."""
-        return self._order.n_products
-
-    def _there(self, columns: np.ndarray) -> Any:
-        reference = self._reference
-        dtype = namespace(reference).float64
-        return like(np.ascontiguousarray(columns), reference, dtype)
-
-    def input_response(self, u: np.ndarray) -> np.ndarray:
-        """Return Rᵤ, (n_channels · n_steps, n_neurons)."""
-        return to_host(self._order.input_response(self._there(u)))
-
-    def readout_response(self, v: np.ndarray) -> np.ndarray:
-        """Return L_v, (n_steps, n_neurons), or with one more axis for several v."""
-        return to_host(self._order.readout_response(self._there(v)))
-
-    def reduced(self, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Return vᵀ G_n u (n_steps, a, b)."""
-        return to_host(self._order.reduced(self._there(v), self._there(u)))
-
-    def response_sum(self, d: np.ndarray) -> _PlacedSum:
-        """Return G(d) for weights d (n_channels, n_steps) of the steps."""
-        return _PlacedSum(self._order.response_sum(d), self._there)
-
-    def modes(self) -> NormalModes | None:
-        """Return the modes of the network, which lie on the host."""
-        return self._host.modes()
-
-
-class _PlacedSum:
-    """A `PowerSum` for NumPy arrays."""
-
-    def __init__(self, whole: PowerSum, there: Callable[[np.ndarray], Any]) -> None:
-        self._whole, self._there = whole, there
-
-    def matrix(self) -> None:
-        """Return None: the matrix is never formed."""
-        return
-
-    def drive(self, u: np.ndarray) -> np.ndarray:
-        """Return the states (N, r) for u (N, n_channels, r)."""
-        return to_host(self._whole.drive(self._there(u)))
-
-    def pull(self, v: np.ndarray) -> np.ndarray:
-        """Return G(d)ᵀ v as (N, n_channels), or (N, n_channels, r) for v (N, r)."""
-        return to_host(self._whole.pull(self._there(v)))

@@ -371,17 +371,14 @@ class Unfolding(System, Shown):
         v : array_like (n_neurons,), optional
         """
         series, projection = self._inputs(X, u)
-        xp, readout = namespace(series), None
-        if v is not None:
-            readout = check.readout_vector(v, self.n_neurons)
-        bar = checked_cotangent(cotangent, series, self.n_neurons, v)
+        bar, readout = checked_cotangent(cotangent, series, self.n_neurons, v)
         if self.prefers_kernels(*series.shape[:2]):
             kernels = self.kernels_of_all(projection, series)
             u_bar, v_bar = kernels.gradients(series, bar, readout)
         else:
-            walk = Walk(self._plan, series, projection, dtype=xp.float64)
+            walk = Walk(self._plan, series, projection, dtype=namespace(series).float64)
             u_bar, v_bar = walk.pullback(bar, readout)
-        u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
+        u_bar = namespace(u_bar).reshape(u_bar, np.shape(u))
         return u_bar if readout is None else (u_bar, v_bar)
 
     @with_few_threads(lambda self: self.n_neurons)

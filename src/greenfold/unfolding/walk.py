@@ -43,13 +43,14 @@ _EXPLODED = 1e6
 
 def checked_cotangent(
     cotangent: ArrayLike | Array, X: Array, n_outputs: int, v: ArrayLike | None
-) -> Any:
-    """Return ∂L/∂Y, or ∂L/∂z if v is given, checked and in the namespace of ``X``."""
+) -> tuple[Any, np.ndarray | None]:
+    """Return ∂L/∂z and v, or ∂L/∂Y and None, checked; ∂L is in the namespace of ``X``."""
+    readout = None if v is None else check.readout_vector(v, n_outputs)
     wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
     host = check.host_array(cotangent, "cotangent")
     fits = host.shape == wanted
     check.must(fits, "cotangent", f"have shape {wanted}", f"shape {host.shape}")
-    return like(host, X)
+    return like(host, X), readout
 
 
 class Batch:
