@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from . import options, show
-from .options import Answer, Reader, Runs, arg, command, group, invocation, opt, refuse_if
+from .options import Answer, Runs, arg, command, group, invocation, opt, reader, refuse_if
 
 if TYPE_CHECKING:
     from ..apps.runner import Summary
@@ -194,8 +194,8 @@ _SHORT = {"dataset": "data", "architecture": "network", "neurons": "N", "tau": "
 _JUDGED = "Scores"
 
 
-def _values(kind: type) -> Reader:
-    """Return a reader of numbers ``1,2`` or of a logarithmic range ``1..2``."""
+def _values(kind: type) -> dict[str, Any]:
+    """Return the settings of an option for numbers ``1,2`` or a range ``1..2``."""
 
     def read(text: str) -> Any:
         low, dots, high = text.partition("..")
@@ -203,14 +203,14 @@ def _values(kind: type) -> Reader:
             return {"low": kind(low), "high": kind(high), "log": True}
         return [kind(part) for part in text.split(",")]
 
-    return Reader.of(read, "A,B[,…]|A..B", "numbers like 1,2 or, with --random, 1..2")
+    return reader(read, "A,B[,…]|A..B", "numbers like 1,2 or, with --random, 1..2")
 
 
 def _orders(text: str) -> list[int | str]:
     return [one if one == "exact" else int(one) for one in options.words(text)]
 
 
-_NOISES = Reader.of(options.finite_numbers, "S[,…]", "numbers separated by commas")
+_NOISES = reader(options.finite_numbers, "S[,…]", "numbers separated by commas")
 
 
 @group("Networks")
@@ -235,15 +235,15 @@ class GridOptions:
     """
 
     architecture: list[str] | None = opt(None, None, "-a", metavar="NAME")
-    neurons: Any = opt(None, None, "-n", read=_values(int))
-    g: Any = opt(None, read=_values(float))
-    tau: Any = opt(None, read=_values(float))
+    neurons: Any = opt(None, None, "-n", **_values(int))
+    g: Any = opt(None, **_values(float))
+    tau: Any = opt(None, **_values(float))
     seeds: int | None = opt(None, min=1)
-    order: Any = opt(None, read=Reader.of(_orders, "K[,…]", "like 0,1 or exact"))
+    order: Any = opt(None, **reader(_orders, "K[,…]", "like 0,1 or exact"))
     gain: list[str] | None = opt(None, metavar="NAME")
     random: int | None = opt(None, metavar="N", min=1)
     eta: float | None = opt(None, _JUDGED)
-    noise: Any = opt(None, _JUDGED, read=_NOISES)
+    noise: Any = opt(None, _JUDGED, **_NOISES)
     memory: bool = opt(False, _JUDGED)
 
     def grid(self) -> Any:
@@ -272,7 +272,7 @@ class GridOptions:
 @command("greenfold study ECG5000 --classes 1,2 -a random -a cycle -n 50,100 --seeds 5")
 def study(
     data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
-    classes: list[str] | None = opt(None, read=options.WORDS),
+    classes: list[str] | None = opt(None, **options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),
     networks: GridOptions = GridOptions(),

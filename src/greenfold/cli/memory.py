@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from . import options, show
-from .options import Answer, NetworkOptions, Reader, command, opt, refuse_if
+from .options import Answer, NetworkOptions, command, opt, reader, refuse_if
 
 
 def _delays(text: str) -> list[int]:
@@ -21,7 +21,7 @@ def _delays(text: str) -> list[int]:
 @command("greenfold memory --neurons 100 --delays 1-20")
 def memory(
     delays: list[int] = opt(
-        "1-10", "Memory", read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
+        "1-10", "Memory", **reader(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
     ),
     noise: float = opt(0.1, "Memory", sets="readout_noise"),
     draws: int = opt(10, "Memory", min=1),

@@ -106,20 +106,16 @@ def opt(
     default: object = None,
     panel: str | None = None,
     *names: str,
-    read: "Reader | None" = None,
     sets: str | tuple[str, ...] = (),
     **more: Any,
 ) -> Any:
     """Define an option, named after its parameter; ``names`` adds or replaces names.
 
-    ``read`` is the `Reader` of its value. ``sets`` is what it sets in the library, if that
-    has another name: an argument, or a value such as "missing='trim'" of a flag (and of its
-    ``--no-…``). Errors about it name the option. All other keywords are passed to
-    `typer.Option`. Its help is the line ``name : help`` in the docstring of the group or
-    command.
+    ``sets`` is what it sets in the library, if that has another name: an argument, or a
+    value such as "missing='trim'" of a flag (and of its ``--no-…``). Errors about it name
+    the option. All other keywords are passed to `typer.Option`. Its help is the line
+    ``name : help`` in the docstring of the group or command.
     """
-    if read is not None:
-        more |= {"parser": read.read, "metavar": read.form}
     sets = (sets,) if isinstance(sets, str) else sets
     return _Option(default, names, {"rich_help_panel": panel, **more}, sets)
 
@@ -231,32 +227,31 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 
     def register(function: Callable[..., Answer]) -> Any:
         hints, (text, helps) = get_type_hints(function), _described(function)
-        groups, flat = {}, [_keyword("ctx", typer.Context)]
-        sets: dict[str, tuple[str, ...]] = {}
-        repeated: list[str] = []
+        groups: dict[str, list[str]] = {}
+        options: dict[str, tuple[_Option, object, object]] = {}  # with type and default
         for name, one in inspect.signature(function).parameters.items():
             if isinstance(one.default, _Option):
                 option = one.default.describe(helps.get(name))
-                flat.append(option.parameter(name, hints[name], option.default))
-                sets[name] = option.sets
-                repeated += [name] * option.repeats
+                options[name] = option, hints[name], option.default
                 continue
             own = get_type_hints(hints[name])
             groups[name] = list(own)
             for each in dataclasses.fields(hints[name]):
-                default, option = getattr(one.default, each.name), each.metadata["option"]
+                option = each.metadata["option"]
                 if each.name in helps:  # the command has its own help
                     option = option._replace(
-                        settings={**option.settings, "help": helps[each.name]}
+                        settings=option.settings | {"help": helps[each.name]}
                     )
-                flat.append(option.parameter(each.name, own[each.name], default))
-                sets[each.name] = option.sets
-                repeated += [each.name] * option.repeats
+                options[each.name] = option, own[each.name], getattr(one.default, each.name)
         if "json" not in hints:
-            flat.append(JSON.parameter("json", bool, False))
+            options["json"] = JSON, bool, False
         # `app` reads this option from the command line.
         debug = opt(False, "Output", help="Show the traceback of an error.")
-        flat.append(debug.parameter("debug", bool, False))
+        options["debug"] = debug, bool, False
+        flat = [_keyword("ctx", typer.Context)]
+        flat += [one.parameter(name, *more) for name, (one, *more) in options.items()]
+        sets = {name: option.sets for name, (option, *_) in options.items()}
+        repeated = [name for name, (option, *_) in options.items() if option.repeats]
 
         @functools.wraps(function)
         def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
@@ -290,34 +285,29 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 # Readers of values that typer cannot parse
 
 
-class Reader(NamedTuple):
-    """A function that parses a value; ``form`` is the form of the value in the help."""
+def reader(
+    read: Callable[[str], Any],
+    form: str,
+    wanted: str,
+    allowed: Callable[[Any], bool] = lambda _: True,
+) -> dict[str, Any]:
+    """Return the settings of an option that is read by a function.
 
-    read: Callable[[str], Any]
-    form: str
+    ``form`` is the form of the value in the help; other values "must be ``wanted``".
+    """
 
-    @classmethod
-    def of(
-        cls,
-        read: Callable[[str], Any],
-        form: str,
-        wanted: str,
-        allowed: Callable[[Any], bool] = lambda _: True,
-    ) -> "Reader":
-        """Return a reader that reports other values as "must be ``wanted``"."""
+    def checked(text: str) -> object:
+        with suppress(ValueError):
+            if allowed(value := read(text)):
+                return value
+        raise typer.BadParameter(f"must be {wanted}, not {text!r}")
 
-        def checked(text: str) -> object:
-            with suppress(ValueError):
-                if allowed(value := read(text)):
-                    return value
-            raise typer.BadParameter(f"must be {wanted}, not {text!r}")
-
-        return cls(checked, form)
+    return {"parser": checked, "metavar": form}
 
 
-def number_or(word: str) -> Reader:
-    """Return a reader of a positive number or of this word."""
-    return Reader.of(
+def number_or(word: str) -> dict[str, Any]:
+    """Return the settings of an option for a positive number or this word."""
+    return reader(
         lambda text: text if text == word else float(text),
         f"NUMBER|{word}",
         f"a positive number or '{word}'",
@@ -346,15 +336,15 @@ def finite_numbers(text: str) -> list[float]:
     return found
 
 
-WORDS = Reader(words, "A[,B,…]")
-COUNTS = Reader.of(counts, "K[,…]", "whole numbers of at least 1")
-ORDER = Reader.of(
+WORDS = {"parser": words, "metavar": "A[,B,…]"}
+COUNTS = reader(counts, "K[,…]", "whole numbers of at least 1")
+ORDER = reader(
     lambda text: text if text == "exact" else int(text),
     "0…5|exact",
     "0 to 5 or 'exact'",
     ("exact", *range(6)).__contains__,
 )
-_SEEDS = Reader.of(
+_SEEDS = reader(
     int, "N", "a whole number from 0 to 4294967295", lambda one: 0 <= one < 2**32
 )
 
@@ -395,7 +385,7 @@ PartName = Literal["train", "test", "all"]
 
 def seed(what: str, panel: str | None = MAIN, default: int | None = 0) -> Any:
     """Define the option --seed; ``what`` is its help."""
-    return opt(default, panel, help=what, read=_SEEDS)
+    return opt(default, panel, help=what, **_SEEDS)
 
 
 SEED = seed("Seed for the network, random projections and splits.")
@@ -430,7 +420,7 @@ class Reading:
     format: str | None = opt(None, metavar="FORMAT")
     label_column: str | None = opt(None, metavar="COLUMN")
     series_column: str | None = opt(None, metavar="COLUMN")
-    drop: list[str] | None = opt(None, read=WORDS)
+    drop: list[str] | None = opt(None, **WORDS)
     decimal: Literal[".", ","] | None = opt(None, metavar="MARK")
     encoding: str | None = opt(None, metavar="NAME")
     classes = None
@@ -446,7 +436,7 @@ class Labelled(Reading):
     """
 
     y: Path | None = opt()
-    classes: list[str] | None = opt(None, MAIN, read=WORDS)
+    classes: list[str] | None = opt(None, MAIN, **WORDS)
 
 
 @group("Data")
@@ -461,7 +451,7 @@ class Tested(Labelled):
 
 #: What --columns names, in this order.
 EDGE_COLUMNS = "source", "target", "weight", "sign"
-_COLUMNS = Reader.of(
+_COLUMNS = reader(
     words,
     "SOURCE,TARGET[,WEIGHT[,SIGN]]",
     "two to four names of columns",
@@ -496,8 +486,8 @@ class NetworkOptions:
     neurons: int = opt(100, MAIN, "-n", min=1, sets="n_neurons")
     g: float = opt(0.9, sets="spectral_radius")
     weights: Path | None = opt()
-    columns: Any = opt(None, read=_COLUMNS, sets=EDGE_COLUMNS)
-    inhibitory: Any = opt(None, read=WORDS)
+    columns: Any = opt(None, **_COLUMNS, sets=EDGE_COLUMNS)
+    inhibitory: Any = opt(None, **WORDS)
     cells: Path | None = opt()
 
     @functools.cached_property
@@ -543,11 +533,11 @@ class Classifier(NetworkOptions):
     device : Device that runs the network: cpu, cuda or cuda:1, … (PyTorch).
     """
 
-    order: int | str = opt("0", read=ORDER)
+    order: int | str = opt("0", **ORDER)
     alpha: float = opt(0.05)
-    tau: float | str = opt("0.25", read=number_or("auto"))
+    tau: float | str = opt("0.25", **number_or("auto"))
     duration: float = DURATION
-    eta: float | str = opt("cv", MAIN, read=number_or("cv"))
+    eta: float | str = opt("cv", MAIN, **number_or("cv"))
     noise: float = opt(0.0, MAIN, min=0, sets="readout_noise")
     jobs: int | None = JOBS
     device: str = opt("cpu", "Output", metavar="NAME")
