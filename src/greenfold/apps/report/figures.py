@@ -22,13 +22,11 @@ from ... import ReservoirClassifier, optimize
 from ...analysis import curves as margin_curves
 from ...analysis.masks import MaskStudy
 from ...analysis.stretches import StretchScores
-from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
 from ...math.margins import state_moments
 from ...math.sphere import maximize_on_sphere
-from ...stimuli.frame import Frame, frames_of
 from ..style import BASE
-from .comparison import Row, Split
+from .comparison import Row, Split, first_frame
 
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
@@ -350,23 +348,12 @@ def _clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
     return made
 
 
-def _frame(classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike) -> Frame:
-    """Return coordinates and moments of the first comparison, as in the fit."""
-    series = read_aligned(classifier, X, fitting=False)
-    codes = np.searchsorted(classifier.classes_, np.asarray(y))
-    counts = np.bincount(codes, minlength=len(classifier.classes_))
-    weights = class_weights(classifier, counts)
-    first, ones = [classifier.compared_[0]], np.ones(len(codes))
-    (frame,) = frames_of(series, codes, ones, weights, first, classifier.input_scaling)
-    return frame
-
-
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
     """Draw the best κ so far over the evaluations, for the linear solved rows."""
     curves = []
     for row in rows:
         if row.is_solved and not row.classifier.order:
-            stimuli = _frame(row.classifier, task.X, task.y).stimuli
+            stimuli = first_frame(row.classifier, task).stimuli
             again = optimize(row.classifier.unfolding_, stimuli, row.classifier.eta_)
             again.raise_if_interrupted()
             curves.append((row, again.history[:, 0] - again.history[:, 1]))
@@ -411,7 +398,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
         early = ""
         for row in rows:
-            times, values = _margins_over_time(row.classifier, task.X, task.y)
+            times, values = _margins_over_time(row.classifier, task)
             top = int(values.argmax())
             made.line(times, values, _hue(row), bool(row.order), _name(row))
             if row.is_solved and not early and values[top] > _EARLIER * abs(values[-1]):
@@ -428,7 +415,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
 
 
 def _margins_over_time(
-    classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike
+    classifier: ReservoirClassifier, task: Split
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return readout times, and κ of the first u with the best readout at each time."""
     unfolding: Any = classifier.unfolding_
@@ -436,15 +423,15 @@ def _margins_over_time(
     n_steps = unfolding.n_steps
     steps = np.unique(np.linspace(1, n_steps, min(_N_TIMES, n_steps)).round()).astype(int)
     times = steps * unfolding.dt
-    frame, u = _frame(classifier, X, y), classifier.heads_[0].u
+    frame, u = first_frame(classifier, task), classifier.heads_[0].u
     if unfolding.is_linear:
         own: Any = {"u": u, "eta": eta}
         found = margin_curves.margin_over_time(unfolding, frame.stimuli, times, **own)
         return times, found.soft_margin
-    series = read_aligned(classifier, X, fitting=False)
+    series = read_aligned(classifier, task.X, fitting=False)
     room = max(50, _NUMBERS // (n_steps * unfolding.n_neurons))
     chosen = slice(None, None, -(-len(series) // room))
-    own = (np.asarray(y) == classifier.classes_[classifier.compared_[0]])[chosen]
+    own = (np.asarray(task.y) == classifier.classes_[classifier.compared_[0]])[chosen]
     moved = series[chosen].moved(frame.centre, frame.scale)
     paths = unfolding.states(moved, u, trajectories=True)
     weights = np.array(frame.share)[own.astype(int)]
