@@ -155,8 +155,8 @@ def test_what_is_printed_stays_out_of_the_output(tmp_path, toys, capsys):
 HOLD = """
 import sys, time
 from pathlib import Path
-from greenfold.apps.runner import _Claim
-claim = _Claim.take(Path(sys.argv[1]), sys.argv[2])
+from greenfold.apps.runner import _claim
+release = _claim(Path(sys.argv[1]), sys.argv[2])
 print("held", flush=True)
 time.sleep(60)
 """

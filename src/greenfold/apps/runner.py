@@ -32,7 +32,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
@@ -235,45 +235,35 @@ def must_be_planned_with(planned: str, own: str) -> None:
     require(own == planned, wrong, RuntimeError)
 
 
-class _Claim:
-    """A lock on a job, held until `release`; it does nothing without file locks."""
-
-    def __init__(self, path: Path | None = None, descriptor: int = -1) -> None:
-        self._path, self._descriptor = path, descriptor
-
-    @classmethod
-    def take(cls, folder: Path, name: str) -> _Claim | None:
-        """Return a claim on a job, or None while another run holds it."""
-        if fcntl is None:
-            return cls()
-        stem = hashlib.sha256(name.encode()).hexdigest()[:24]
-        path = folder / _CLAIMS / f"{stem}.lock"
-        while True:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            except FileNotFoundError:
-                continue  # the folder was removed in between
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(descriptor)
-                return None if error.errno in (errno.EACCES, errno.EAGAIN) else cls()
-            with suppress(OSError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    return cls(path, descriptor)
-            os.close(descriptor)  # its last holder removed it after we opened it
-
-    def release(self) -> None:
-        """Release the job for others."""
-        if self._path is None:
-            return
-        # Remove the file while it is locked, so that a run that has opened it notices.
+def _claim(folder: Path, name: str) -> Callable[[], None] | None:
+    """Lock a job, and return how to release it; None while another run holds it."""
+    if fcntl is None:
+        return lambda: None
+    stem = hashlib.sha256(name.encode()).hexdigest()[:24]
+    path = folder / _CLAIMS / f"{stem}.lock"
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # the folder was removed in between
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            return None if error.errno in (errno.EACCES, errno.EAGAIN) else lambda: None
         with suppress(OSError):
-            self._path.unlink()
-            self._path.parent.rmdir()  # the last claim removes the folder
-        os.close(self._descriptor)
-        self._path = None
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return partial(_release, path, descriptor)
+        os.close(descriptor)  # its last holder removed it after we opened it
+
+
+def _release(path: Path, descriptor: int) -> None:
+    # Remove the file while it is locked, so that a run that has opened it notices.
+    with suppress(OSError):
+        path.unlink()
+        path.parent.rmdir()  # the last claim removes the folder
+    os.close(descriptor)
 
 
 class ClusterLostError(ConnectionError):
@@ -477,7 +467,7 @@ def run_jobs(
     store, workers, summary = Store(folder), workers or Workers(), summary or Summary()
     store.prepare()
     summary.total = len(jobs)
-    waiting, replaced = deque[Job](), set[str]()
+    waiting = deque[Job]()
     for job in jobs:
         state = store.state(job)
         if state is State.FOREIGN:
@@ -486,8 +476,6 @@ def run_jobs(
             summary.found += 1
         else:
             waiting.append(job)
-            if state is not State.ABSENT:
-                replaced.add(job.path)
     if not waiting:
         return summary
     pool = workers._start()
@@ -498,7 +486,7 @@ def run_jobs(
             # loky restarts processes that have grown, and warns about it.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
             with shown.bar(label, total, done) as bar:
-                loop = _Loop(waiting, store, pool, summary, bar, workers.redo, replaced)
+                loop = _Loop(waiting, store, pool, summary, bar, workers.redo)
                 loop.run(wait_for_others)
     except BaseException:
         pool.close(at_once=True)
@@ -517,8 +505,10 @@ class _Loop:
     summary: Summary
     bar: Bar
     redo: bool
-    replaced: set[str]
-    running: dict[Future, tuple[Job, _Claim]] = field(default_factory=dict)
+    #: Running jobs, whether a file is replaced, and how to release the job for others.
+    running: dict[Future, tuple[Job, bool, Callable[[], None]]] = field(
+        default_factory=dict
+    )
     #: Jobs that were running when a process died; one of them may be the cause.
     suspects: deque[Job] = field(default_factory=deque)
     #: Jobs that another run was computing when their turn came.
@@ -537,14 +527,14 @@ class _Loop:
                 time.sleep(_POLL if self.claimed else 0)
             self.summary.elsewhere = len(self.claimed)
         except BaseException:
-            for future, (job, _) in list(self.running.items()):
+            for future, (job, replaces, _) in list(self.running.items()):
                 kept = future.done() and not future.cancelled() and not future.exception()
                 if kept and self.store.state(job) is not State.FINISHED:
-                    self._enter(job, future.result())
+                    self._enter(job, future.result(), replaces)
             raise
         finally:
-            for _, claim in self.running.values():
-                claim.release()
+            for *_, release in self.running.values():
+                release()
 
     def _empty(self) -> None:
         while self.waiting or self.suspects or self.running:
@@ -561,15 +551,16 @@ class _Loop:
                 time.sleep(_POLL)  # the cluster has no worker yet
 
     def _start(self, job: Job) -> None:
-        claim = _Claim.take(self.store.folder, job.path)
-        if claim is None:
+        release = _claim(self.store.folder, job.path)
+        if release is None:
             self.claimed.append(job)
             return
         try:
-            if not self.redo and self.store.state(job) is State.FINISHED:
+            state = self.store.state(job)
+            if not self.redo and state is State.FINISHED:
                 self.summary.found += 1  # another run made it meanwhile
                 self.bar.advance(job.weight)
-                claim.release()
+                release()
                 return
             title = job.title or job.path
             short = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
@@ -577,17 +568,17 @@ class _Loop:
             arguments = (job.work, dict(job.configuration), dict(job.context))
             future = self.pool.submit(perform, *arguments)
         except BaseException:
-            claim.release()
+            release()
             raise
-        self.running[future] = job, claim
+        self.running[future] = job, state is not State.ABSENT, release
 
     def _collect(self) -> None:
         alone = len(self.running) == 1
         finished, _ = wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED)
         for future in finished:
-            job, claim = self.running[future]
+            job, replaces, release = self.running[future]
             try:
-                self._enter(job, future.result())
+                self._enter(job, future.result(), replaces)
             except self.pool.died as error:
                 # A cluster has already tried several workers.
                 if alone or isinstance(self.pool, _Cluster):
@@ -602,15 +593,15 @@ class _Loop:
                 raise
             # Forget the job only now: an interrupt can no longer lose its result.
             del self.running[future]
-            claim.release()
+            release()
 
-    def _enter(self, job: Job, outcome: Mapping[str, Any]) -> None:
+    def _enter(self, job: Job, outcome: Mapping[str, Any], replaces: bool) -> None:
         if "error" in outcome:
             self._fail(job, outcome["error"], outcome["traceback"])
             return
         self.store.write(job, outcome["text"])
         self.summary.made += 1
-        self.summary.redone += job.path in self.replaced
+        self.summary.redone += replaces
         self.bar.advance(job.weight)
 
     def _fail(self, job: Job, error: str, where: str = "") -> None:
