@@ -567,19 +567,6 @@ def _job(spec: EstimatorSpec, data: Dataset, resample: int, seed: int, device: s
     )
 
 
-def parse_resamples(text: str) -> int | list[int]:
-    """Return the resamples that a text such as "30", "0-9" or "3,5-7" describes."""
-    if re.fullmatch(r"\d+", text):
-        return int(text)
-    found: list[int] = []
-    for part in text.split(","):
-        one: Any = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        wanted = "be a number of resamples, or a list such as '0-4,7'"
-        must(one, "resamples", wanted, repr(text))
-        found += range(int(one[1]), int(one[2] or one[1]) + 1)
-    return found
-
-
 _PATTERN = "*/Predictions/*/testResample*.csv"
 #: Suffix of the names of estimators with published results.
 PUBLISHED = " (published)"

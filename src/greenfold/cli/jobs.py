@@ -1,5 +1,6 @@
 """`greenfold sweep`, `study` and `reproduce`: run many jobs, and continue if stopped."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,8 +8,6 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import typer
 
 from . import options, show
 from .options import Answer, Runs, arg, command, group, invocation, opt, reader, refuse_if
@@ -47,6 +46,13 @@ class Compared:
                 invocation.refuse("has no effect with --published none", "data_dir")
 
 
+_RESAMPLES = reader(
+    lambda text: int(text) if text.isdecimal() else options.ranges(text),
+    "N|A-B|A,B[,…]",
+    "a number of resamples, or a list such as 0-4,7",
+)
+
+
 @command(
     "greenfold sweep -e PooledReservoirClassifier -e MiniROCKET Coffee GunPoint "
     "--resamples 5 --compare"
@@ -54,7 +60,7 @@ class Compared:
 def sweep(
     data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
     estimators: list[str] | None = opt(None, None, "--estimator", "-e", metavar="NAME"),
-    resamples: str = opt("1", None, "-r", metavar="N"),
+    resamples: Any = opt("1", None, "-r", **_RESAMPLES),
     out: Path = opt(Path("results"), "Output"),
     compared: Compared = Compared(),
     runs: Runs = Runs(),
@@ -88,17 +94,13 @@ def sweep(
     workers, compare = runs.workers(), compared.compare
     if compare and runs.figures != "none":
         options.need("matplotlib", "seaborn", "aeon", extra="sweep")
-    try:
-        numbers = sweeps.parse_resamples(resamples)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     record: dict[str, Any] = {}
     summary = Summary()
     if estimators:
         with resumable(summary):
             how: Any = {"data_dir": runs.data_dir, "seed": seed, "device": device}
             how |= {"workers": workers, "summary": summary}
-            sweeps.sweep(estimators, data or [], numbers, out, **how)
+            sweeps.sweep(estimators, data or [], resamples, out, **how)
         record = {"out": str(out), **asdict(summary)}
         if not json:  # before the comparison, which may raise
             tell(summary, out)
@@ -201,7 +203,7 @@ def _values(kind: type) -> dict[str, Any]:
         low, dots, high = text.partition("..")
         if dots:
             return {"low": kind(low), "high": kind(high), "log": True}
-        return [kind(part) for part in text.split(",")]
+        return options.several(kind)(text)
 
     return reader(read, "A,B[,…]|A..B", "numbers like 1,2 or, with --random, 1..2")
 
@@ -210,7 +212,12 @@ def _orders(text: str) -> list[int | str]:
     return [one if one == "exact" else int(one) for one in options.words(text)]
 
 
-_NOISES = reader(options.finite_numbers, "S[,…]", "numbers separated by commas")
+_NOISES = reader(
+    options.several(float),
+    "S[,…]",
+    "numbers separated by commas",
+    lambda found: all(map(math.isfinite, found)),
+)
 
 
 @group("Networks")

@@ -69,14 +69,6 @@ def _mask(text: str) -> "Mask | str":
     return text if text == "free" else Mask.of(text)
 
 
-def _ends(text: str) -> tuple[float, float]:
-    """Return the two ends of a range."""
-    low, high = (float(one) for one in text.split(","))
-    if not low < high:
-        raise ValueError(text)
-    return low, high
-
-
 _KINDS = "sign, nonnegative, levels=…, box=LOW,HIGH, at-most=K or free"
 
 
@@ -101,7 +93,12 @@ class Hardware:
     range: Any = opt(
         None,
         "Device",
-        **options.reader(_ends, "LOW,HIGH", "two rising numbers such as 0,1"),
+        **options.reader(
+            options.several(float),
+            "LOW,HIGH",
+            "two rising numbers such as 0,1",
+            lambda ends: len(ends) == 2 and ends[0] < ends[1],
+        ),
         sets="drive_range",
     )
 

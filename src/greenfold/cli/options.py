@@ -289,7 +289,7 @@ def reader(
     read: Callable[[str], Any],
     form: str,
     wanted: str,
-    allowed: Callable[[Any], bool] = lambda _: True,
+    allowed: Callable[[Any], object] = lambda _: True,
 ) -> dict[str, Any]:
     """Return the settings of an option that is read by a function.
 
@@ -320,24 +320,24 @@ def words(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def counts(text: str) -> list[int]:
-    """Split ``2,5`` into whole numbers of at least 1."""
-    found = [int(one) for one in text.split(",")]
-    if min(found) < 1:
-        raise ValueError
-    return found
+def several(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Return a function that splits ``2,5`` into values of a kind."""
+    return lambda text: [kind(one) for one in text.split(",")]
 
 
-def finite_numbers(text: str) -> list[float]:
-    """Split ``2,0.5`` into numbers."""
-    found = [float(one) for one in text.split(",")]
-    if not all(map(math.isfinite, found)):
-        raise ValueError
-    return found
+def ranges(text: str) -> list[int]:
+    """Return the sorted numbers of a text such as ``1-10``, ``1,2,5`` or a mix of both."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        found |= set(range(int(first), int(last if dash else first) + 1))
+    return sorted(found)
 
 
 WORDS = {"parser": words, "metavar": "A[,B,…]"}
-COUNTS = reader(counts, "K[,…]", "whole numbers of at least 1")
+COUNTS = reader(
+    several(int), "K[,…]", "whole numbers of at least 1", lambda found: min(found) >= 1
+)
 ORDER = reader(
     lambda text: text if text == "exact" else int(text),
     "0…5|exact",
@@ -618,12 +618,11 @@ def check_targets(**paths: Path | None) -> None:
 
 def need(*packages: str, extra: str = "report") -> None:
     """Raise ImportError if a package is missing; call this before the work begins."""
-    for name in packages:
-        try:
+    from .._base.checks import needs
+
+    with needs("A page or figure", extra):
+        for name in packages:
             import_module(name)
-        except ImportError:
-            how = f"install it with `pip install greenfold[{extra}]`"
-            raise ImportError(f"Pages and figures need {name}: {how}.") from None
 
 
 # Output of a command

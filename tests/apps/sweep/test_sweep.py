@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.runner import Workers
-from greenfold.apps.sweep import parse_resamples, read_predictions, sweep
+from greenfold.apps.sweep import read_predictions, sweep
 from greenfold.datasets import DataError, load_dataset
 
 ONE = Workers(1)
@@ -166,14 +166,6 @@ def test_resamples_need_aeon_before_anything_is_computed(tmp_path, archive, monk
     with pytest.raises(ImportError, match="A resample other than 0 needs aeon"):
         sweep([OWN], ["One"], 2, tmp_path / "results", data_dir=archive, download=False)
     assert not (tmp_path / "results").exists()
-
-
-def test_resamples_in_words():
-    assert parse_resamples("30") == 30
-    assert parse_resamples("0-3,7") == [0, 1, 2, 3, 7]
-    for text in ("", "a", "1-", "-1", "1;2"):
-        with pytest.raises(ValueError, match="`resamples`"):
-            parse_resamples(text)
 
 
 @pytest.mark.slow
