@@ -20,7 +20,6 @@ import platform
 import re
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -34,7 +33,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property, partial
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import joblib
@@ -95,12 +94,6 @@ class Job:
     weight: float = 1.0  # share in the work
     title: str = ""
 
-    def __post_init__(self) -> None:
-        parts = PurePosixPath(self.path).parts
-        leaves = self.path.startswith("/") or ".." in parts or "\\" in self.path
-        got = repr(self.path)
-        must(parts and not leaves, "path", "stay below the folder of results", got)
-
     @cached_property
     def fingerprint(self) -> str:
         """Return the hash of the configuration, 16 hexadecimal digits."""
@@ -134,18 +127,10 @@ class Failure:
 
 
 class Store:
-    """A folder of results; `prepare` creates it."""
+    """A folder of results."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
-
-    def prepare(self) -> None:
-        """Create the folder and check that it is writable before any work."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            tempfile.TemporaryFile(dir=self.folder).close()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.folder)) from None
 
     def target(self, job: Job) -> Path:
         """Return the file of the job's result."""
@@ -465,7 +450,7 @@ def run_jobs(
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths, but two write the same file.")
     store, workers, summary = Store(folder), workers or Workers(), summary or Summary()
-    store.prepare()
+    store.folder.mkdir(parents=True, exist_ok=True)
     summary.total = len(jobs)
     waiting = deque[Job]()
     for job in jobs:

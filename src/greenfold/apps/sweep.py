@@ -117,10 +117,8 @@ class EstimatorSpec:
         return _code_of(self.load().__module__)
 
 
-def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
+def parse_estimator(text: str) -> EstimatorSpec:
     """Return the estimator that ``[label=]name[(parameter=value, ...)]`` describes."""
-    if isinstance(text, EstimatorSpec):
-        return text
     found: Any = _TEXT.fullmatch(text.strip())
     forms = "a name, module:Class or 'name(parameter=value, ...)'"
     require(found, f"An estimator must be given as {forms}; got {text!r}.")
@@ -454,7 +452,7 @@ def _probabilities(
 
 
 def sweep(
-    estimators: Iterable[str | EstimatorSpec],
+    estimators: Iterable[str],
     datasets: Iterable[str | Path] = (),
     resamples: int | Iterable[int] = 1,
     folder: str | Path = "results",
