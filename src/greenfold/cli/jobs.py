@@ -305,8 +305,8 @@ def study(
     from ..apps.study import draw, plan, read_study, write_table
 
     workers = runs.workers()
-    planned = _plan(networks, preset, config)
-    wanted = data or planned.datasets
+    usual, grids = _plan(networks, preset, config)
+    wanted = data or usual
     if classes is not None:
         if all(":" in one for one in wanted):
             invocation.refuse("is not needed: all data name their classes", "classes")
@@ -317,7 +317,7 @@ def study(
     if runs.figures != "none":
         options.need("matplotlib")
     summary = Summary()
-    jobs = plan(wanted, planned.grids, data_dir=runs.data_dir)
+    jobs = plan(wanted, grids, data_dir=runs.data_dir)
     with resumable(summary):
         run_jobs(jobs, out, workers, label="study", summary=summary)
     try:
@@ -341,10 +341,10 @@ def study(
 
 
 def _plan(networks: GridOptions, preset: str | None, config: Path | None) -> Any:
-    from ..apps.study import PRESETS, StudyPlan, read_config
+    from ..apps.study import PRESETS, read_config
 
     if preset is None and config is None:
-        return StudyPlan([], [networks.grid()])
+        return [], [networks.grid()]
     both = networks != GridOptions() or (preset is not None and config is not None)
     why = "define the networks; give one of them, and no other network options"
     refuse_if(both, f"--preset and --config {why}")

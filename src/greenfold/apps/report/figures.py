@@ -108,17 +108,6 @@ class Picture:
         if label:
             self.keys.append(Key(label, hue, "fill", _PALE))
 
-    @contextmanager
-    def beside(self, y: str) -> Iterator[Any]:
-        """Yield axes with a scale of their own on the right, and draw the figure again."""
-        with mpl.rc_context({**_LOOK, "svg.hashsalt": self.name}):
-            twin = self.axes.twinx()
-            twin.grid(visible=False)
-            twin.margins(x=0)
-            twin.set_ylabel(y)
-            yield twin
-            self.svg = _to_svg(self.figure, self.name)
-
     def add_key(self, label: str, hue: str, dash: int = 0, opacity: float = 1.0) -> None:
         """Add a line to the legend."""
         pattern = DASHES[dash % len(DASHES)]
@@ -212,28 +201,22 @@ def class_means(task: Split, row: Row) -> list[Picture]:
     values, labels = series.values, row.classifier.classes_
     if series.present is not None:
         values = np.where(series.present[:, None, :], values, np.nan)
-    first = _kernels(row)[:1]
-    found = means_over_time(values, task.y, labels, _steps(row), _TIME)
-    for channel, made in enumerate(found):
-        for label, kernel in first:
-            largest = 1.1 * float(np.abs(kernel.linear).max()) or 1.0
-            with made.beside("kernel a(t) (states per input)") as twin:
-                own = line_style(TEXT, DOTTED)
-                twin.plot(_steps(row), kernel.linear[channel], lw=1.2, **own)
-                twin.set_ylim(-largest, largest)
-                twin.set_xlim(made.axes.get_xlim())
-            made.add_key(f"kernel of {label}, right axis", TEXT, DOTTED)
-            made.caption += (
-                f" Where the kernel is positive, a larger input speaks for {label}; its "
-                "zero is in the middle of the right axis."
-            )
-    return found
+    first = next(((label, one.linear) for label, one in _kernels(row)), None)
+    return means_over_time(values, task.y, labels, _steps(row), _TIME, first)
 
 
 def means_over_time(
-    values: np.ndarray, y: ArrayLike, labels: np.ndarray, times: np.ndarray, x: str
+    values: np.ndarray,
+    y: ArrayLike,
+    labels: np.ndarray,
+    times: np.ndarray,
+    x: str,
+    kernel: tuple[str, np.ndarray] | None = None,
 ) -> list[Picture]:
-    """Draw mean and spread of series (n_cases, n_channels, n_steps), NaN where missing."""
+    """Draw mean and spread of series (n_cases, n_channels, n_steps), NaN where missing.
+
+    ``kernel`` is the linear kernel (n_channels, n_steps) of a class, with its name.
+    """
     found = []
     for channel in range(min(n_channels := values.shape[1], MAX_CHANNELS)):
         which = f", channel {channel + 1} of {n_channels}" if n_channels > 1 else ""
@@ -248,7 +231,22 @@ def means_over_time(
                 made.band(times, mean - spread, mean + spread, _class_hue(i))
                 made.line(times, mean, _class_hue(i), i, f"{label} ({len(own)} series)")
             made.axes.margins(x=0)
-        made.caption = "Lines: mean of the training series. Bands: one standard deviation."
+            made.caption = (
+                "Lines: mean of the training series. Bands: one standard deviation."
+            )
+            if kernel is not None:
+                label, a = kernel
+                largest = 1.1 * float(np.abs(a).max()) or 1.0
+                twin = made.axes.twinx()
+                twin.grid(visible=False)
+                twin.margins(x=0)
+                twin.plot(times, a[channel], lw=1.2, **line_style(TEXT, DOTTED))
+                twin.set(ylim=(-largest, largest), ylabel="kernel a(t) (states per input)")
+                made.add_key(f"kernel of {label}, right axis", TEXT, DOTTED)
+                made.caption += (
+                    f" Where the kernel is positive, a larger input speaks for {label}; "
+                    "its zero is in the middle of the right axis."
+                )
         found.append(made)
     return found
 
