@@ -84,7 +84,7 @@ def load_series(
         wanted = labels if y is None else "none"
         X, found = _read(data, reading, wanted, keep_missing, hints)
         found = found if y is None else _read_labels(y, len(X))
-        return _of_classes(X, found, reading.classes, data)
+        return of_classes(X, found, reading.classes, data)
     own = "needs a file; a data set has its own labels and test series"
     invocation.refuse(own, "y", "test", "holdout", "labels", *TABLE)
     if data == SYNTHETIC:
@@ -96,10 +96,10 @@ def load_series(
     else:
         wanted, missing = None if part == "all" else part, _missing(reading, keep_missing)
         X, found = load_dataset(data, wanted, data_dir=reading.data_dir, missing=missing)
-    return _of_classes(X, found, reading.classes, data)
+    return of_classes(X, found, reading.classes, data)
 
 
-def _of_classes(
+def of_classes(
     X: Series, y: Any, wanted: list[str] | None, data: str
 ) -> tuple[Series, Any]:
     """Return the series of some classes, or of one class and all others."""
@@ -148,7 +148,7 @@ def load_task(
         invocation.refuse("is for a file alone; leave it out with --test", "holdout")
         form = None if _has_known_suffix(test) else files.format
         judged = _read(str(test), replace(files, format=form), "required", keep_missing)
-        X_test, y_test = _of_classes(*judged, files.classes, str(test))
+        X_test, y_test = of_classes(*judged, files.classes, str(test))
         task = Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     else:
         leave = leave and not invocation.given("holdout")

@@ -86,24 +86,6 @@ class Source(Split):
     scaling: float = 1.0  # ‖μ‖ as the series enter the network
     n_series: int = MAX_SERIES  # of training and of test on the page, each
 
-    def only(self, classes: Sequence[str]) -> Source:
-        """Return the series of some classes; raise ValueError if a class does not occur."""
-        found = sorted(set(_text(self.y)))
-        for one in classes:
-            none = f"`classes` names {one!r}, but the classes of {self.name} are"
-            require(one in found, f"{none} {listed(found)}.")
-
-        def part(X: Any, y: ArrayLike) -> tuple[Any, Any]:
-            kept = np.flatnonzero(np.isin(_text(y), list(classes)))
-            return (
-                ([X[i] for i in kept], np.asarray(y)[kept]) if len(kept) else (None, None)
-            )
-
-        X, y = part(self.X, self.y)
-        judged = [] if self.y_test is None else self.y_test
-        X_test, y_test = part(self.X_test, judged)
-        return replace(self, X=X, y=y, X_test=X_test, y_test=y_test)
-
     @classmethod
     def kept_in(cls, classifier: gf.ReservoirClassifier, name: str) -> Source:
         """Return the training series stored in a classifier; raise if there are none."""
