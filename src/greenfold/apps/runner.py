@@ -395,7 +395,7 @@ class _Cluster:
 class Summary:
     """Counts of written, reused and failed jobs."""
 
-    total: int = 0
+    total: int
     found: int = 0  # existed already
     made: int = 0
     redone: int = 0  # made in place of a stale or damaged file
@@ -440,18 +440,16 @@ def run_jobs(
     *,
     label: str = "",
     wait_for_others: bool = False,
-    summary: Summary | None = None,
 ) -> Summary:
     """Compute the jobs whose results are missing, and return a summary.
 
-    Only this process writes. Finished results are written even after Ctrl-C or if the
-    cluster is lost; ``summary`` is filled during the run, so that you can read it then.
+    Only this process writes. Finished results are written even if the cluster is lost or
+    after Ctrl-C; a note at the KeyboardInterrupt then says how many.
     """
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths, but two write the same file.")
-    store, workers, summary = Store(folder), workers or Workers(), summary or Summary()
+    store, workers, summary = Store(folder), workers or Workers(), Summary(len(jobs))
     store.folder.mkdir(parents=True, exist_ok=True)
-    summary.total = len(jobs)
     waiting = deque[Job]()
     for job in jobs:
         state = store.state(job)
@@ -473,8 +471,11 @@ def run_jobs(
             with shown.bar(label, total, done) as bar:
                 loop = _Loop(waiting, store, pool, summary, bar, workers.redo)
                 loop.run(wait_for_others)
-    except BaseException:
+    except BaseException as error:
         pool.close(at_once=True)
+        if isinstance(error, KeyboardInterrupt):
+            done = f"{summary.found + summary.made} of {summary.total} results are written"
+            error.add_note(f"{done}; run the same command again to continue.")
         raise
     pool.close()
     return summary

@@ -265,7 +265,6 @@ def study(
     data_dir: str | Path | None = None,
     download: bool = True,
     workers: Workers | None = None,
-    summary: Summary | None = None,
 ) -> Summary:
     """Solve many networks on the same stimuli, with one result file each.
 
@@ -279,7 +278,7 @@ def study(
         "ECG5000:1,2".
     grids : Grid or sequence of Grid
         Networks to solve.
-    folder, data_dir, download, workers, summary
+    folder, data_dir, download, workers
         As in `greenfold.apps.sweep.sweep`.
 
     Returns
@@ -295,7 +294,7 @@ def study(
     >>> table = read_study("study")  # doctest: +SKIP
     """
     jobs = plan(datasets, grids, data_dir=data_dir, download=download)
-    return runner.run_jobs(jobs, folder, workers, label="study", summary=summary)
+    return runner.run_jobs(jobs, folder, workers, label="study")
 
 
 def plan(

@@ -449,7 +449,6 @@ def sweep(
     seed: int | None = None,
     device: str = "cpu",
     workers: Workers | None = None,
-    summary: Summary | None = None,
 ) -> Summary:
     """Run estimators on resamples of data sets, with one result file each.
 
@@ -483,8 +482,6 @@ def sweep(
         of several lengths and other estimators stay on the host.
     workers : Workers, optional
         Where the jobs run; by default in a process per core, or in one with a GPU.
-    summary : Summary, optional
-        Filled during the run, so that you can read it after an exception.
 
     Returns
     -------
@@ -526,7 +523,7 @@ def sweep(
         for number in numbers
         for spec in specs
     ]
-    return runner.run_jobs(jobs, folder, workers, label="sweep", summary=summary)
+    return runner.run_jobs(jobs, folder, workers, label="sweep")
 
 
 def _job(spec: EstimatorSpec, data: Dataset, resample: int, seed: int, device: str) -> Job:

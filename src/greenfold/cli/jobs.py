@@ -1,9 +1,7 @@
 """`greenfold sweep`, `study` and `reproduce`: run many jobs, and continue if stopped."""
 
 import math
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -88,19 +86,19 @@ def sweep(
         default on cuda is one process.
     """
     from ..apps import sweep as sweeps
-    from ..apps.runner import Summary
 
     compared.check(estimators or [], data or [])
     workers, compare = runs.workers(), compared.compare
     if compare and runs.figures != "none":
         options.need("matplotlib", "seaborn", "aeon", extra="sweep")
     record: dict[str, Any] = {}
-    summary = Summary()
+    failed = False
     if estimators:
-        with resumable(summary):
-            how: Any = {"data_dir": runs.data_dir, "seed": seed, "device": device}
-            how |= {"workers": workers, "summary": summary}
-            sweeps.sweep(estimators, data or [], resamples, out, **how)
+        how: Any = {"data_dir": runs.data_dir, "seed": seed, "device": device}
+        summary = sweeps.sweep(
+            estimators, data or [], resamples, out, workers=workers, **how
+        )
+        failed = bool(summary.failures)
         record = {"out": str(out), **asdict(summary)}
         if not json:  # before the comparison, which may raise
             tell(summary, out)
@@ -108,19 +106,19 @@ def sweep(
         record["accuracy"] = found = _accuracies(estimators or [], out)
         rows = [(a, b, f"{one:.4f}") for a, own in found.items() for b, one in own.items()]
         shown = partial(show.table, ["estimator", "data", "accuracy"], rows, n_text=2)
-        return Answer(record, shown if rows else lambda: None, bool(summary.failures))
+        return Answer(record, shown if rows else lambda: None, failed)
     names = [] if compared.published == "none" else options.words(compared.published)
     try:
         made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
     except FileNotFoundError:
-        if not summary.failures:
+        if not failed:
             raise
         return Answer(record, lambda: None, failed=True)  # the failures say why
     folder = compared.comparison or out / "comparison"
     files = sweeps.write_tables(made, folder, out)
     files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
     record["comparison"] = {**made.record(), "files": files}
-    return Answer(record, lambda: _show_comparison(made, folder), bool(summary.failures))
+    return Answer(record, lambda: _show_comparison(made, folder), failed)
 
 
 def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]:
@@ -134,19 +132,6 @@ def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]
         label: {name: sum(k.values()) / len(k) for name, k in own.items()}
         for label, own in found.items()
     }
-
-
-@contextmanager
-def resumable(summary: "Summary") -> Iterator[None]:
-    """At Ctrl-C, print how many results are written."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if summary.total:
-            done = f"{summary.found + summary.made} of {summary.total} results are written"
-            more = "run the same command again to continue"
-            print(f"greenfold: {done}; {more}.", file=sys.stderr)
-        raise
 
 
 def tell(summary: "Summary", out: Path) -> None:
@@ -301,7 +286,7 @@ def study(
     out : Folder for the results.
     table : Format of the table.
     """
-    from ..apps.runner import Summary, run_jobs
+    from ..apps.runner import run_jobs
     from ..apps.study import draw, plan, read_study, write_table
 
     workers = runs.workers()
@@ -316,10 +301,8 @@ def study(
     refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
         options.need("matplotlib")
-    summary = Summary()
     jobs = plan(wanted, grids, data_dir=runs.data_dir)
-    with resumable(summary):
-        run_jobs(jobs, out, workers, label="study", summary=summary)
+    summary = run_jobs(jobs, out, workers, label="study")
     try:
         rows = read_study(out, {job.path for job in jobs})
     except FileNotFoundError:  # all have failed

@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -261,7 +262,12 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                 given[name] = given[name] and [one for part in given[name] for one in part]
             for name, fields in groups.items():
                 given[name] = hints[name](**{each: given.pop(each) for each in fields})
-            answer = function(**given)
+            try:
+                answer = function(**given)
+            except KeyboardInterrupt as error:
+                for note in getattr(error, "__notes__", ()):
+                    print(f"greenfold: {note}", file=sys.stderr)
+                raise
             if as_json:
                 print_json(answer.record)
             else:
