@@ -499,13 +499,14 @@ def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
     """Write the rows of `read_study` as .csv or, with pyarrow, as .parquet."""
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[row.get(name) for name in columns] for row in rows]
-    for row, (i, name) in itertools.product(cells, enumerate(columns)):
-        listed: Any = row[i]
-        if isinstance(listed, list):  # lists and orders become text
-            row[i] = " ".join(map(str, listed))
-        elif name == "order":
-            row[i] = str(listed)
+
+    def cell(name: str, value: Any) -> Any:
+        """Return a value for a table, with lists and orders as text."""
+        if isinstance(value, list):
+            return " ".join(map(str, value))
+        return str(value) if name == "order" else value
+
+    cells = [[cell(name, row.get(name)) for name in columns] for row in rows]
     known = target.suffix in (".csv", ".parquet")
     must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":

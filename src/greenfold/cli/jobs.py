@@ -255,9 +255,10 @@ class GridOptions:
         axes["architecture"] = list(ARCHITECTURES) if every else self.architecture
         axes["seed"] = self.seeds and list(range(self.seeds))
         settings = {"eta": self.eta, "noise": self.noise, "memory": self.memory or None}
-        for each in (axes, settings):
-            for name in [name for name, one in each.items() if one is None]:
-                del each[name]
+        axes, settings = (
+            {name: one for name, one in each.items() if one is not None}
+            for each in (axes, settings)
+        )
         return Grid(axes, self.random, settings)
 
 

@@ -504,17 +504,9 @@ class NetworkOptions:
             invocation.refuse(why, "columns", "inhibitory", "cells")
             return None
         invocation.refuse("is for random networks; leave it out with --weights", "neurons")
-        from .inputs import read_edges, read_network_weights
+        from .inputs import read_network
 
-        edges = read_edges(self.weights, self.columns, self.inhibitory, self.cells)
-        if edges is None:
-            why = "is for random networks and lists of edges; leave it out with --weights"
-            invocation.refuse(why, "g")
-            return OwnWeights(read_network_weights(self.weights))
-        from ..networks.reservoir import Reservoir
-
-        made = Reservoir.from_graph(edges, self.g)
-        return OwnWeights(made.weights, edges)
+        return OwnWeights(*read_network(self, self.weights))
 
     def reservoir(self, tau: float, rng: "int | np.random.Generator") -> "Reservoir":
         """Return the network, with the same time constant for all neurons."""
