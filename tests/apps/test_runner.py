@@ -247,7 +247,7 @@ def test_every_cut_is_redone(written, tmp_path):
     other.target(job()).parent.mkdir(parents=True)
     for length in range(len(content)):
         other.target(job()).write_bytes(content[:length])
-        assert other.state(job(x=1)) is State.DAMAGED, length
+        assert other.state(job(x=1)) is State.STALE, length
 
 
 def test_a_file_of_somebody_else_is_foreign(tmp_path):

@@ -111,8 +111,7 @@ class State(Enum):
 
     ABSENT = "absent"
     FINISHED = "finished"  # made by this configuration, and complete
-    STALE = "stale"  # made by another configuration
-    DAMAGED = "damaged"  # cut off or changed since it was written
+    STALE = "stale"  # made by another configuration, or cut off or changed since
     FOREIGN = "foreign"  # not written by greenfold, so not replaced
 
 
@@ -145,10 +144,9 @@ class Store:
         found = _SEAL.search(content)
         if found is None:
             # The seal is in the first line; a file without a whole line is no loss.
-            return State.FOREIGN if b"\n" in content else State.DAMAGED
-        if not is_whole(content):
-            return State.DAMAGED
-        return State.FINISHED if found[1].decode() == job.fingerprint else State.STALE
+            return State.FOREIGN if b"\n" in content else State.STALE
+        fits = found[1].decode() == job.fingerprint and is_whole(content)
+        return State.FINISHED if fits else State.STALE
 
     def write(self, job: Job, text: str) -> None:
         """Seal a result and write it atomically."""
@@ -398,7 +396,7 @@ class Summary:
     total: int
     found: int = 0  # existed already
     made: int = 0
-    redone: int = 0  # made in place of a stale or damaged file
+    redone: int = 0  # made in place of a stale file
     #: Paths of files that greenfold did not write; they are not changed.
     foreign: list[str] = field(default_factory=list)
     elsewhere: int = 0  # being computed by another run on the same folder

@@ -269,7 +269,11 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                     print(f"greenfold: {note}", file=sys.stderr)
                 raise
             if as_json:
-                print_json(answer.record)
+                from .._base.files import plain
+
+                # Invalid text (lone surrogates) stays escaped, so that any reader can
+                # parse it.
+                print(json.dumps(plain(answer.record), indent=2, allow_nan=False))
             else:
                 for note in dict.fromkeys(invocation.notes):
                     print(note)
@@ -629,14 +633,6 @@ def need(*packages: str, extra: str = "report") -> None:
 def pick(source: object, *names: str) -> dict[str, Any]:
     """Return the named attributes of an object as a dict."""
     return {name: getattr(source, name) for name in names}
-
-
-def print_json(value: object) -> None:
-    """Print one JSON document."""
-    from .._base.files import plain
-
-    # Invalid text (lone surrogates) stays escaped, so that any reader can parse it.
-    print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 @contextmanager
