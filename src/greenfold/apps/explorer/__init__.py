@@ -17,7 +17,7 @@ from functools import partial
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,9 +68,6 @@ _N_EDGES = 90  # number of connections to draw
 #: Size of a page in bytes, and of its fixed part: script, style and text.
 PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
 _BASE64 = 4 / 3  # four characters for three bytes
-
-
-Series: TypeAlias = np.ndarray | Sequence[np.ndarray]
 
 
 def _text(labels: ArrayLike) -> list[str]:
