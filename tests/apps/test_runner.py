@@ -155,8 +155,8 @@ def test_what_is_printed_stays_out_of_the_output(tmp_path, toys, capsys):
 HOLD = """
 import sys, time
 from pathlib import Path
-from greenfold.apps.runner import _Claim
-claim = _Claim.take(Path(sys.argv[1]), sys.argv[2])
+from greenfold.apps.runner import _claim
+release = _claim(Path(sys.argv[1]), sys.argv[2])
 print("held", flush=True)
 time.sleep(60)
 """
@@ -208,7 +208,6 @@ def job(path="a/b.csv", **configuration) -> Job:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("store"))
-    store.prepare()
     store.write(job(x=1), TEXT)
     return store, store.target(job()).read_bytes()
 
@@ -248,7 +247,7 @@ def test_every_cut_is_redone(written, tmp_path):
     other.target(job()).parent.mkdir(parents=True)
     for length in range(len(content)):
         other.target(job()).write_bytes(content[:length])
-        assert other.state(job(x=1)) is State.DAMAGED, length
+        assert other.state(job(x=1)) is State.STALE, length
 
 
 def test_a_file_of_somebody_else_is_foreign(tmp_path):
@@ -268,12 +267,6 @@ def test_json_has_room_for_a_seal(tmp_path):
     store.write(job("x.json", n=3), json.dumps({"seal": SEAL, "values": [1, 2]}))
     assert store.state(job("x.json", n=3)) is State.FINISHED
     assert json.loads((tmp_path / "x.json").read_text())["values"] == [1, 2]
-
-
-@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "", "a\\b"])
-def test_results_stay_in_their_folder(path):
-    with pytest.raises(ValueError, match="`path`"):
-        job(path)
 
 
 def test_a_failure_is_recorded_until_there_is_a_result(tmp_path):

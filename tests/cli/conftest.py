@@ -99,6 +99,23 @@ def spawn(*arguments: object, **options) -> subprocess.Popen:
     return subprocess.Popen(command, env=ENVIRONMENT, **(pipes | options))
 
 
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> list:
+    """Reports hold their remark alone; return the rows of each.
+
+    Their figures are drawn in the tests of the page.
+    """
+    from greenfold.apps.report import page
+
+    made = []
+
+    def write(path, _, rows, *, remark, **__):
+        made.append(rows)
+        return page.write_page(path, remark)
+
+    monkeypatch.setattr(page, "write_report", write)
+    return made
+
+
 def one_sentence(text: str) -> None:
     """What a command says when it refuses."""
     assert text.startswith("greenfold: ")

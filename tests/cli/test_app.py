@@ -59,6 +59,16 @@ def test_reproduce_names_its_figures_and_takes_no_seed():
     assert "--seed" not in text
 
 
+def test_numbers_and_ranges_in_words():
+    from greenfold.cli.options import ranges
+
+    assert ranges("0-3,7") == [0, 1, 2, 3, 7]
+    assert ranges("3, 1-1") == [1, 3]
+    for text in ("", "a", "1-", "-1", "1;2"):
+        with pytest.raises(ValueError, match="invalid literal"):
+            ranges(text)
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -73,7 +83,7 @@ def test_reproduce_names_its_figures_and_takes_no_seed():
         (["data", "fetch"], "NAME"),
         (["sweep"], "--compare"),
         (["sweep", "--compare", "Coffee"], "-e"),
-        (["sweep", "-e", "X", "--resamples", "some"], "`resamples`"),
+        (["sweep", "-e", "X", "--resamples", "some"], "--resamples must be"),
         (["sweep", "-e", "X", "--jobs", "0"], "--jobs"),
         (["sweep", "-e", "X", "--jobs", "2", "--dask", "tcp://h:1"], "--dask"),
         (["sweep", "--compare", "--figures", "gif"], "--figures"),
@@ -223,7 +233,7 @@ def test_a_missing_part_is_told_before_the_work(monkeypatch, part, command):
     monkeypatch.setitem(sys.modules, part, None)
     result = invoke(*command, code=1)
     one_sentence(result.stderr)
-    assert f"need {part}" in result.stderr
+    assert f"needs {part}" in result.stderr
 
 
 def test_no_command_takes_many_parameters():

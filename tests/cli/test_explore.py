@@ -91,6 +91,17 @@ def test_a_saved_model_with_the_series_it_has_kept(beats):
     assert other["sets"][0]["judged"] == "test"
 
 
+def test_some_classes_of_the_series_that_a_model_has_kept():
+    write_csv("my.csv", n_cases=60, n_classes=3)
+    options = ("--eta", 10, "--holdout", 0, "--model", "m.gfm")
+    invoke("fit", "my.csv", "--neurons", 6, *options)
+    (one,) = explored("m.gfm", "--classes", "c0,c2")["sets"]
+    assert (one["classes"], one["series"]) == (["c0", "c2"], 40)
+    for classes, code in (("c0,c9", 1), ("c0", 2)):
+        given = "m.gfm", "--classes", classes, "--out", "none.html"
+        one_sentence(invoke("explore", *given, code=code).stderr)
+
+
 def test_a_saved_network(beats):
     save(Reservoir.random(9, rng=0), "net.gfm")
     assert explored("net.gfm", beats)["neurons"] == 9

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from greenfold.cli.inputs import _hold_out
 from greenfold.saving import load
 
-from .conftest import ENVIRONMENT, SMALL, invoke
+from .conftest import ENVIRONMENT, SMALL, invoke, without_figures
 
 
 def test_fit_prints_the_certificate_and_repeats_itself(beats):
@@ -54,13 +54,10 @@ def test_accuracies_are_held_out_and_the_model_has_seen_everything(beats):
 
 
 def test_the_page_compares_the_median_of_the_random_u(beats, monkeypatch):
-    pages = []
-    monkeypatch.setattr(
-        "greenfold.apps.report.page.render", lambda *given, **_: pages.append(given) or ""
-    )
+    pages = without_figures(monkeypatch)
     given = "fit", beats, "--neurons", 6, "--noise", 0.3, "--report", "page.html"
     told = json.loads(invoke(*given, "--json").stdout)
-    _, (drawn, solved), *_ = pages[0]
+    ((drawn, solved),) = pages
     assert solved.soft_margin == told["soft_margin"]
     assert drawn.projection == "random"
     # The draw with the median accuracy under noise, here at the η of the fit.
@@ -103,8 +100,7 @@ def test_too_few_series_to_hold_out_are_all_used():
 
 
 def test_fit_with_one_input_for_all_classes(monkeypatch):
-    # Its figures are drawn in the tests of the page.
-    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *given, **_: given[2])
+    without_figures(monkeypatch)
     rng = np.random.default_rng(0)
     y = np.arange(30) % 3
     X = rng.standard_normal((3, 12))[y] + 0.5 * rng.standard_normal((30, 12))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 
-from .._base.checks import needs
 from ..devices.response import MeasuredResponse
 from .style import BOUND, RANDOM, SOLVED, drawing
 
@@ -26,14 +25,14 @@ def draw_recording(
     drive, states : ndarray (n_samples, n_inputs), (n_samples, n_outputs)
         The recording.
     """
-    with needs("A picture", "report"):
-        from matplotlib.figure import Figure
     size = states.std(0)
     made = _predicted(response.G, drive - drive.mean(0)) / size
     n_lags = response.n_steps
     made, outputs = made[n_lags:], ((states - states.mean(0)) / size)[n_lags:]
     rest = outputs - made
     with drawing({"svg.hashsalt": "greenfold"}):
+        from matplotlib.figure import Figure
+
         figure = Figure((10, 2.9), layout="constrained")
         by_lag, over_time, curved = figure.subplots(1, 3)
         fitted = response.fitted

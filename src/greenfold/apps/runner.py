@@ -20,7 +20,6 @@ import platform
 import re
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -32,9 +31,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import joblib
@@ -95,12 +94,6 @@ class Job:
     weight: float = 1.0  # share in the work
     title: str = ""
 
-    def __post_init__(self) -> None:
-        parts = PurePosixPath(self.path).parts
-        leaves = self.path.startswith("/") or ".." in parts or "\\" in self.path
-        got = repr(self.path)
-        must(parts and not leaves, "path", "stay below the folder of results", got)
-
     @cached_property
     def fingerprint(self) -> str:
         """Return the hash of the configuration, 16 hexadecimal digits."""
@@ -118,8 +111,7 @@ class State(Enum):
 
     ABSENT = "absent"
     FINISHED = "finished"  # made by this configuration, and complete
-    STALE = "stale"  # made by another configuration
-    DAMAGED = "damaged"  # cut off or changed since it was written
+    STALE = "stale"  # made by another configuration, or cut off or changed since
     FOREIGN = "foreign"  # not written by greenfold, so not replaced
 
 
@@ -134,18 +126,10 @@ class Failure:
 
 
 class Store:
-    """A folder of results; `prepare` creates it."""
+    """A folder of results."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
-
-    def prepare(self) -> None:
-        """Create the folder and check that it is writable before any work."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            tempfile.TemporaryFile(dir=self.folder).close()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.folder)) from None
 
     def target(self, job: Job) -> Path:
         """Return the file of the job's result."""
@@ -160,10 +144,9 @@ class Store:
         found = _SEAL.search(content)
         if found is None:
             # The seal is in the first line; a file without a whole line is no loss.
-            return State.FOREIGN if b"\n" in content else State.DAMAGED
-        if not is_whole(content):
-            return State.DAMAGED
-        return State.FINISHED if found[1].decode() == job.fingerprint else State.STALE
+            return State.FOREIGN if b"\n" in content else State.STALE
+        fits = found[1].decode() == job.fingerprint and is_whole(content)
+        return State.FINISHED if fits else State.STALE
 
     def write(self, job: Job, text: str) -> None:
         """Seal a result and write it atomically."""
@@ -235,45 +218,35 @@ def must_be_planned_with(planned: str, own: str) -> None:
     require(own == planned, wrong, RuntimeError)
 
 
-class _Claim:
-    """A lock on a job, held until `release`; it does nothing without file locks."""
-
-    def __init__(self, path: Path | None = None, descriptor: int = -1) -> None:
-        self._path, self._descriptor = path, descriptor
-
-    @classmethod
-    def take(cls, folder: Path, name: str) -> _Claim | None:
-        """Return a claim on a job, or None while another run holds it."""
-        if fcntl is None:
-            return cls()
-        stem = hashlib.sha256(name.encode()).hexdigest()[:24]
-        path = folder / _CLAIMS / f"{stem}.lock"
-        while True:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            except FileNotFoundError:
-                continue  # the folder was removed in between
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(descriptor)
-                return None if error.errno in (errno.EACCES, errno.EAGAIN) else cls()
-            with suppress(OSError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    return cls(path, descriptor)
-            os.close(descriptor)  # its last holder removed it after we opened it
-
-    def release(self) -> None:
-        """Release the job for others."""
-        if self._path is None:
-            return
-        # Remove the file while it is locked, so that a run that has opened it notices.
+def _claim(folder: Path, name: str) -> Callable[[], None] | None:
+    """Lock a job, and return how to release it; None while another run holds it."""
+    if fcntl is None:
+        return lambda: None
+    stem = hashlib.sha256(name.encode()).hexdigest()[:24]
+    path = folder / _CLAIMS / f"{stem}.lock"
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # the folder was removed in between
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            return None if error.errno in (errno.EACCES, errno.EAGAIN) else lambda: None
         with suppress(OSError):
-            self._path.unlink()
-            self._path.parent.rmdir()  # the last claim removes the folder
-        os.close(self._descriptor)
-        self._path = None
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return partial(_release, path, descriptor)
+        os.close(descriptor)  # its last holder removed it after we opened it
+
+
+def _release(path: Path, descriptor: int) -> None:
+    # Remove the file while it is locked, so that a run that has opened it notices.
+    with suppress(OSError):
+        path.unlink()
+        path.parent.rmdir()  # the last claim removes the folder
+    os.close(descriptor)
 
 
 class ClusterLostError(ConnectionError):
@@ -420,10 +393,10 @@ class _Cluster:
 class Summary:
     """Counts of written, reused and failed jobs."""
 
-    total: int = 0
+    total: int
     found: int = 0  # existed already
     made: int = 0
-    redone: int = 0  # made in place of a stale or damaged file
+    redone: int = 0  # made in place of a stale file
     #: Paths of files that greenfold did not write; they are not changed.
     foreign: list[str] = field(default_factory=list)
     elsewhere: int = 0  # being computed by another run on the same folder
@@ -465,19 +438,17 @@ def run_jobs(
     *,
     label: str = "",
     wait_for_others: bool = False,
-    summary: Summary | None = None,
 ) -> Summary:
     """Compute the jobs whose results are missing, and return a summary.
 
-    Only this process writes. Finished results are written even after Ctrl-C or if the
-    cluster is lost; ``summary`` is filled during the run, so that you can read it then.
+    Only this process writes. Finished results are written even if the cluster is lost or
+    after Ctrl-C; a note at the KeyboardInterrupt then says how many.
     """
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths, but two write the same file.")
-    store, workers, summary = Store(folder), workers or Workers(), summary or Summary()
-    store.prepare()
-    summary.total = len(jobs)
-    waiting, replaced = deque[Job](), set[str]()
+    store, workers, summary = Store(folder), workers or Workers(), Summary(len(jobs))
+    store.folder.mkdir(parents=True, exist_ok=True)
+    waiting = deque[Job]()
     for job in jobs:
         state = store.state(job)
         if state is State.FOREIGN:
@@ -486,8 +457,6 @@ def run_jobs(
             summary.found += 1
         else:
             waiting.append(job)
-            if state is not State.ABSENT:
-                replaced.add(job.path)
     if not waiting:
         return summary
     pool = workers._start()
@@ -498,10 +467,13 @@ def run_jobs(
             # loky restarts processes that have grown, and warns about it.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
             with shown.bar(label, total, done) as bar:
-                loop = _Loop(waiting, store, pool, summary, bar, workers.redo, replaced)
+                loop = _Loop(waiting, store, pool, summary, bar, workers.redo)
                 loop.run(wait_for_others)
-    except BaseException:
+    except BaseException as error:
         pool.close(at_once=True)
+        if isinstance(error, KeyboardInterrupt):
+            done = f"{summary.found + summary.made} of {summary.total} results are written"
+            error.add_note(f"{done}; run the same command again to continue.")
         raise
     pool.close()
     return summary
@@ -517,8 +489,10 @@ class _Loop:
     summary: Summary
     bar: Bar
     redo: bool
-    replaced: set[str]
-    running: dict[Future, tuple[Job, _Claim]] = field(default_factory=dict)
+    #: Running jobs, whether a file is replaced, and how to release the job for others.
+    running: dict[Future, tuple[Job, bool, Callable[[], None]]] = field(
+        default_factory=dict
+    )
     #: Jobs that were running when a process died; one of them may be the cause.
     suspects: deque[Job] = field(default_factory=deque)
     #: Jobs that another run was computing when their turn came.
@@ -537,14 +511,14 @@ class _Loop:
                 time.sleep(_POLL if self.claimed else 0)
             self.summary.elsewhere = len(self.claimed)
         except BaseException:
-            for future, (job, _) in list(self.running.items()):
+            for future, (job, replaces, _) in list(self.running.items()):
                 kept = future.done() and not future.cancelled() and not future.exception()
                 if kept and self.store.state(job) is not State.FINISHED:
-                    self._enter(job, future.result())
+                    self._enter(job, future.result(), replaces)
             raise
         finally:
-            for _, claim in self.running.values():
-                claim.release()
+            for *_, release in self.running.values():
+                release()
 
     def _empty(self) -> None:
         while self.waiting or self.suspects or self.running:
@@ -561,15 +535,16 @@ class _Loop:
                 time.sleep(_POLL)  # the cluster has no worker yet
 
     def _start(self, job: Job) -> None:
-        claim = _Claim.take(self.store.folder, job.path)
-        if claim is None:
+        release = _claim(self.store.folder, job.path)
+        if release is None:
             self.claimed.append(job)
             return
         try:
-            if not self.redo and self.store.state(job) is State.FINISHED:
+            state = self.store.state(job)
+            if not self.redo and state is State.FINISHED:
                 self.summary.found += 1  # another run made it meanwhile
                 self.bar.advance(job.weight)
-                claim.release()
+                release()
                 return
             title = job.title or job.path
             short = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
@@ -577,17 +552,17 @@ class _Loop:
             arguments = (job.work, dict(job.configuration), dict(job.context))
             future = self.pool.submit(perform, *arguments)
         except BaseException:
-            claim.release()
+            release()
             raise
-        self.running[future] = job, claim
+        self.running[future] = job, state is not State.ABSENT, release
 
     def _collect(self) -> None:
         alone = len(self.running) == 1
         finished, _ = wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED)
         for future in finished:
-            job, claim = self.running[future]
+            job, replaces, release = self.running[future]
             try:
-                self._enter(job, future.result())
+                self._enter(job, future.result(), replaces)
             except self.pool.died as error:
                 # A cluster has already tried several workers.
                 if alone or isinstance(self.pool, _Cluster):
@@ -602,15 +577,15 @@ class _Loop:
                 raise
             # Forget the job only now: an interrupt can no longer lose its result.
             del self.running[future]
-            claim.release()
+            release()
 
-    def _enter(self, job: Job, outcome: Mapping[str, Any]) -> None:
+    def _enter(self, job: Job, outcome: Mapping[str, Any], replaces: bool) -> None:
         if "error" in outcome:
             self._fail(job, outcome["error"], outcome["traceback"])
             return
         self.store.write(job, outcome["text"])
         self.summary.made += 1
-        self.summary.redone += job.path in self.replaced
+        self.summary.redone += replaces
         self.bar.advance(job.weight)
 
     def _fail(self, job: Job, error: str, where: str = "") -> None:

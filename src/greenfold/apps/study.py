@@ -224,16 +224,8 @@ def _number(value: object, name: str) -> float:
     return float(value)
 
 
-@dataclass(frozen=True)
-class StudyPlan:
-    """The data sets and the grids of networks of a study."""
-
-    datasets: list[str]
-    grids: list[Grid]
-
-
-def read_config(path: str | Path) -> StudyPlan:
-    """Return the plan in a TOML file: ``datasets``, and ``[[grid]]`` with `Grid` keys."""
+def read_config(path: str | Path) -> tuple[list[str], list[Grid]]:
+    """Return the ``datasets`` of a TOML file, and its ``[[grid]]`` with `Grid` keys."""
     try:
         content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -252,16 +244,17 @@ def read_config(path: str | Path) -> StudyPlan:
         settings = {k: v for k, v in table.items() if k in SETTINGS}
         state = table.get("random_state", 0)
         grids.append(Grid(axes, table.get("random"), settings, state))
-    return StudyPlan(datasets, grids)
+    return datasets, grids
 
 
-#: Presets by name. The grids are all architectures with equal N, without noise inside (with
-#: their memory) and with noise inside, and random networks over N, g and τ.
+#: Data sets and grids of each preset. The grids are all architectures with equal N, without
+#: noise inside (with their memory) and with noise inside, and random networks over N, g and
+#: τ.
 _ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 3]}
 _RANDOM = {"neurons": [25, 50, 100], "g": [0.3, 0.6, 0.9, 0.97], "seed": [0, 1]}
 _RANDOM["tau"] = [0.05, 0.125, 0.25, 0.5, 1.0]
 _GRIDS = [Grid(_ALIKE, settings={"memory": True}), Grid(_ALIKE | {"inside": 0.03})]
-PRESETS = {"architectures": StudyPlan(["ECG5000:1,2"], [*_GRIDS, Grid(_RANDOM)])}
+PRESETS = {"architectures": (["ECG5000:1,2"], [*_GRIDS, Grid(_RANDOM)])}
 
 
 def study(
@@ -272,7 +265,6 @@ def study(
     data_dir: str | Path | None = None,
     download: bool = True,
     workers: Workers | None = None,
-    summary: Summary | None = None,
 ) -> Summary:
     """Solve many networks on the same stimuli, with one result file each.
 
@@ -286,7 +278,7 @@ def study(
         "ECG5000:1,2".
     grids : Grid or sequence of Grid
         Networks to solve.
-    folder, data_dir, download, workers, summary
+    folder, data_dir, download, workers
         As in `greenfold.apps.sweep.sweep`.
 
     Returns
@@ -302,7 +294,7 @@ def study(
     >>> table = read_study("study")  # doctest: +SKIP
     """
     jobs = plan(datasets, grids, data_dir=data_dir, download=download)
-    return runner.run_jobs(jobs, folder, workers, label="study", summary=summary)
+    return runner.run_jobs(jobs, folder, workers, label="study")
 
 
 def plan(
@@ -507,13 +499,14 @@ def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
     """Write the rows of `read_study` as .csv or, with pyarrow, as .parquet."""
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[row.get(name) for name in columns] for row in rows]
-    for row, (i, name) in itertools.product(cells, enumerate(columns)):
-        listed: Any = row[i]
-        if isinstance(listed, list):  # lists and orders become text
-            row[i] = " ".join(map(str, listed))
-        elif name == "order":
-            row[i] = str(listed)
+
+    def cell(name: str, value: Any) -> Any:
+        """Return a value for a table, with lists and orders as text."""
+        if isinstance(value, list):
+            return " ".join(map(str, value))
+        return str(value) if name == "order" else value
+
+    cells = [[cell(name, row.get(name)) for name in columns] for row in rows]
     known = target.suffix in (".csv", ".parquet")
     must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":
@@ -530,23 +523,23 @@ def write_table(rows: Sequence[TableRow], path: str | Path) -> Path:
 def draw(rows: Sequence[TableRow], folder: str | Path, kind: str = "svg") -> list[Path]:
     """Write figures of the rows: architectures at each N, and a map over g and τ."""
     place = Path(folder).expanduser()
-    written, figures = [], []
+    figures: dict[str, Figure | None] = {}
     with drawing({"svg.hashsalt": "greenfold", "figure.constrained_layout.use": True}):
         for name in dict.fromkeys(row["dataset"] for row in rows):
+            legal = re.sub(r"[^\w.+=-]+", "-", name)  # Windows allows no colons
             own = [row for row in rows if row["dataset"] == name]
             sizes = sorted({row["neurons"] for row in own})
             for n in sizes:
                 part = [row for row in own if row["neurons"] == n]
                 what = f"architectures_{n}" if len(sizes) > 1 else "architectures"
-                figures.append((name, what, architectures(name, part)))
-            figures.append((name, "map", margin_map(name, own)))
-        for name, what, figure in figures:
-            if figure is not None:
-                place.mkdir(parents=True, exist_ok=True)
-                legal = re.sub(r"[^\w.+=-]+", "-", name)  # Windows allows no colons
-                target = place / f"{legal}_{what}.{kind}"
-                written.append(write_figure(target, figure, bbox_inches="tight"))
-    return written
+                figures[f"{legal}_{what}"] = architectures(name, part)
+            figures[f"{legal}_map"] = margin_map(name, own)
+        place.mkdir(parents=True, exist_ok=True)
+        return [
+            write_figure(place / f"{name}.{kind}", figure, bbox_inches="tight")
+            for name, figure in figures.items()
+            if figure is not None
+        ]
 
 
 def architectures(name: str, rows: Sequence[TableRow]) -> Figure | None:

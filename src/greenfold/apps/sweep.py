@@ -117,10 +117,8 @@ class EstimatorSpec:
         return _code_of(self.load().__module__)
 
 
-def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
+def parse_estimator(text: str) -> EstimatorSpec:
     """Return the estimator that ``[label=]name[(parameter=value, ...)]`` describes."""
-    if isinstance(text, EstimatorSpec):
-        return text
     found: Any = _TEXT.fullmatch(text.strip())
     forms = "a name, module:Class or 'name(parameter=value, ...)'"
     require(found, f"An estimator must be given as {forms}; got {text!r}.")
@@ -305,76 +303,63 @@ def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
     return made[:2], made[2:]
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions of one estimator on one split, as in tsml-eval's files.
+def result_text(
+    about: Sequence[object],
+    remarks: str,
+    parameters: str,
+    times: Sequence[float],
+    labels: np.ndarray,
+    shares: np.ndarray,
+) -> str:
+    """Return the text of a result file of tsml-eval.
 
-    Classes are numbers in the order of their names as text; times are in milliseconds.
+    ``about`` names data set, estimator and resample, and ``times`` are those of fit and
+    prediction in seconds. Classes are numbers in the order of their names as text; as in
+    tsml-eval, the prediction is the class with the largest of the ``shares``.
     """
-
-    dataset: str
-    estimator: str
-    resample: int
-    remarks: str
-    parameters: str
-    fit_time: float
-    predict_time: float
-    labels: np.ndarray
-    predictions: np.ndarray
-    probabilities: np.ndarray
-
-    @property
-    def accuracy(self) -> float:
-        """Return the share of correct predictions."""
-        return float(np.mean(self.labels == self.predictions))
-
-    def text(self) -> str:
-        """Return the text of the file."""
-        remarks, parameters = (" ".join(s.split()) for s in (self.remarks, self.parameters))
-        of = f"{self.dataset},{self.estimator},TEST,{self.resample},MILLISECONDS,{remarks}"
-        times = f"{self.fit_time:.3f},{self.predict_time:.3f},-1,-1"
-        third = f"{self.accuracy!r},{times},{self.probabilities.shape[1]},N/A,-1,-1"
-        columns = (self.labels, self.predictions, self.probabilities)
-        rows = [
-            f"{label},{found},,{','.join(map(repr, shares))}"
-            for label, found, shares in zip(*(one.tolist() for one in columns), strict=True)
-        ]
-        return "\n".join([of, parameters, third, *rows]) + "\n"
+    found = shares.argmax(axis=1)
+    remarks, parameters = (" ".join(text.split()) for text in (remarks, parameters))
+    name, estimator, resample = about
+    first = f"{name},{estimator},TEST,{resample},MILLISECONDS,{remarks}"
+    took = ",".join(f"{1e3 * one:.3f}" for one in times)
+    accuracy = float(np.mean(labels == found))
+    third = f"{accuracy!r},{took},-1,-1,{shares.shape[1]},N/A,-1,-1"
+    rows = [
+        f"{label},{one},,{','.join(map(repr, row))}"
+        for label, one, row in zip(
+            labels.tolist(), found.tolist(), shares.tolist(), strict=True
+        )
+    ]
+    return "\n".join([first, parameters, third, *rows]) + "\n"
 
 
-def read_predictions(path: str | Path) -> Predictions:
-    """Return the content of a result file; raise DataError if the file is damaged."""
+def read_accuracy(path: str | Path) -> float:
+    """Return the accuracy in a result file; raise DataError if the file is damaged."""
     content = Path(path).read_bytes()
     damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
     require(runner.is_whole(content), damaged, DataError)
     try:
-        first, parameters, third, *lines = content.decode().splitlines()
-        name, estimator, split, resample, unit, *remarks = first.split(",")
-        accuracy, fit_time, predict_time, *_, n_classes = third.split(",")[:6]
-        rows = [line.split(",") for line in lines if line]
-        require(split.upper() == "TEST" and rows, "")
-        scale = {"NANOSECONDS": 1e-6, "SECONDS": 1e3}.get(unit.upper(), 1.0)
+        first, _, third, *lines = (one.split(",") for one in content.decode().splitlines())
+        rows, stated, n_classes = (
+            [row for row in lines if any(row)],
+            float(third[0]),
+            third[5],
+        )
         shares = np.array([row[3 : 3 + int(n_classes)] for row in rows], dtype=float)
-        require(shares.shape == (len(rows), int(n_classes)), "")
-        labels, predicted = (np.array([int(row[k]) for row in rows]) for k in (0, 1))
-        times = (scale * float(fit_time), scale * float(predict_time))
-        about = (name, estimator, int(resample), ",".join(remarks), parameters)
-        found = Predictions(*about, *times, labels, predicted, shares)
-        stated = float(accuracy)
+        whole = shares.shape == (len(rows), int(n_classes))
+        require(first[2].upper() == "TEST" and rows and whole, "")
+        accuracy = float(np.mean([int(row[0]) == int(row[1]) for row in rows]))
     except (ValueError, IndexError):
         what = "is not a complete result in tsml-eval's format."
         raise DataError(f"The file {str(path)!r} {what}") from None
-    wrong = f"an accuracy of {stated:g}, but its predictions have {found.accuracy:g}."
-    right = abs(found.accuracy - stated) <= 1e-9
+    wrong = f"an accuracy of {stated:g}, but its predictions have {accuracy:g}."
+    right = abs(accuracy - stated) <= 1e-9
     require(right, f"The file {str(path)!r} states {wrong}", DataError)
-    return found
+    return accuracy
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
-    """Run one estimator on one resample and return the text of the result file.
-
-    As in tsml-eval, the prediction is the class of the largest probability.
-    """
+    """Run one estimator on one resample and return the text of the result file."""
     named = (configuration[key] for key in ("label", "estimator", "parameters"))
     spec, data = EstimatorSpec(*named), configuration["data"]
     runner.must_be_planned_with(configuration["code"], spec.code())
@@ -397,18 +382,18 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     parameters = "No Parameter Info"
     with suppress(AttributeError, TypeError):
         parameters = str(estimator.get_params())
-    return Predictions(
-        dataset=data["name"],
-        estimator=f"{spec.label} ({type(estimator).__name__})",
-        resample=configuration["resample"],
-        remarks=f"{remarks}Encoder dictionary: {encoder}",
-        parameters=parameters,
-        fit_time=1e3 * (fitted - start),
-        predict_time=1e3 * (done - fitted),
-        labels=np.searchsorted(classes, y_test),
-        predictions=shares.argmax(axis=1),
-        probabilities=shares,
-    ).text()
+    return result_text(
+        (
+            data["name"],
+            f"{spec.label} ({type(estimator).__name__})",
+            configuration["resample"],
+        ),
+        f"{remarks}Encoder dictionary: {encoder}",
+        parameters,
+        (fitted - start, done - fitted),
+        np.searchsorted(classes, y_test),
+        shares,
+    )
 
 
 def _as_taken(X: SeriesArrays, estimator: object, label: str, device: str) -> Any:
@@ -454,7 +439,7 @@ def _probabilities(
 
 
 def sweep(
-    estimators: Iterable[str | EstimatorSpec],
+    estimators: Iterable[str],
     datasets: Iterable[str | Path] = (),
     resamples: int | Iterable[int] = 1,
     folder: str | Path = "results",
@@ -464,7 +449,6 @@ def sweep(
     seed: int | None = None,
     device: str = "cpu",
     workers: Workers | None = None,
-    summary: Summary | None = None,
 ) -> Summary:
     """Run estimators on resamples of data sets, with one result file each.
 
@@ -498,8 +482,6 @@ def sweep(
         of several lengths and other estimators stay on the host.
     workers : Workers, optional
         Where the jobs run; by default in a process per core, or in one with a GPU.
-    summary : Summary, optional
-        Filled during the run, so that you can read it after an exception.
 
     Returns
     -------
@@ -541,7 +523,7 @@ def sweep(
         for number in numbers
         for spec in specs
     ]
-    return runner.run_jobs(jobs, folder, workers, label="sweep", summary=summary)
+    return runner.run_jobs(jobs, folder, workers, label="sweep")
 
 
 def _job(spec: EstimatorSpec, data: Dataset, resample: int, seed: int, device: str) -> Job:
@@ -565,19 +547,6 @@ def _job(spec: EstimatorSpec, data: Dataset, resample: int, seed: int, device: s
         weight=float(data.size),
         title=f"{data.name} {resample} {spec.label}",
     )
-
-
-def parse_resamples(text: str) -> int | list[int]:
-    """Return the resamples that a text such as "30", "0-9" or "3,5-7" describes."""
-    if re.fullmatch(r"\d+", text):
-        return int(text)
-    found: list[int] = []
-    for part in text.split(","):
-        one: Any = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        wanted = "be a number of resamples, or a list such as '0-4,7'"
-        must(one, "resamples", wanted, repr(text))
-        found += range(int(one[1]), int(one[2] or one[1]) + 1)
-    return found
 
 
 _PATTERN = "*/Predictions/*/testResample*.csv"
@@ -727,7 +696,7 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
         if not (number.isdecimal() and path.is_file()):
             continue
         try:
-            accuracy = read_predictions(path).accuracy
+            accuracy = read_accuracy(path)
         except DataError as error:
             notes.append(str(error))
         else:

@@ -191,17 +191,11 @@ def _root(
     del version
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code."""
     # A terminal that cannot show a character prints a question mark instead of failing.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
     command = typer.main.get_command(app)
-    try:
-        command.main(
-            args=None if arguments is None else list(arguments), prog_name="greenfold"
-        )
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else int(bool(done.code))
-    return 0
+    command.main(None if arguments is None else list(arguments), prog_name="greenfold")

@@ -1,5 +1,6 @@
 """`greenfold explore`: make a page on which you change u by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -111,17 +112,17 @@ def _of_model(
 ) -> "Source":
     """Return the named series, or those that the model holds, with its class weights."""
     from ..apps.explorer import Source
+    from .inputs import of_classes
 
     if data is not None:
         return _of_data(data, files, seed)[0].with_model(model)
     why = "is for series; name them after the MODEL"
     invocation.refuse(why, "y", "test", "trim", "data_dir", *options.TABLE)
     kept = Source.kept_in(model, name)
-    if files.classes is None:
-        return kept
-    few = len(set(files.classes)) < 2
+    few = files.classes is not None and len(set(files.classes)) < 2
     refuse_if(few, "--classes must name two or more classes, separated by commas")
-    return kept.only(files.classes)
+    X, y = of_classes(kept.X, kept.y, files.classes, name)
+    return replace(kept, X=X, y=y)
 
 
 def _of_data(data: str | None, files: Tested, seed: int) -> "list[Source]":

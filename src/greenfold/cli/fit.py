@@ -121,7 +121,13 @@ def fit(
             drawn = spread.median.classifier.input_projection if spread else other
             twin = compare(task, [(drawn, network.order)])
             shown = comparison.share_bounds([*twin, row])
-            remarks = [*notes, _own_etas(spread)] if spread else notes
+            remarks = list(notes)
+            if spread:
+                noisy = network.noise > 0
+                found = spread.noisy_accuracy if noisy else spread.accuracy
+                under = f"accuracy{' under noise' * noisy}"
+                drawn = comparison.mean_and_range(found)
+                remarks.append(f"Random u, each with an η of its own: {under} {drawn}.")
             write_page(report, task, shown, " ".join(remarks))
     record = _record(task, row.classifier, "margin") | comparison.to_record(row)
     if task.X_test is None:
@@ -142,16 +148,6 @@ def fit(
 
 #: Said instead of an accuracy, because that on training series would be too high.
 _UNJUDGED = "No series were held out, so there is no accuracy: give some with --test."
-
-
-def _own_etas(spread: "Spread") -> str:
-    """Return a sentence about random u, each with an η of its own."""
-    from ..apps.report.comparison import mean_and_range
-
-    noisy = spread.rows[0].noise > 0
-    found = spread.noisy_accuracy if noisy else spread.accuracy
-    under = " under noise" if noisy else ""
-    return f"Random u, each with an η of its own: accuracy{under} {mean_and_range(found)}."
 
 
 def _accuracies(task: "Split", row: "Row", spread: "Spread | None") -> dict[str, Any]:

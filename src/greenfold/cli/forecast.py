@@ -28,7 +28,7 @@ class Columns:
     format : Format of DATA, if it has no known suffix: csv, npz or parquet.
     """
 
-    columns: list[str] | None = opt(None, options.MAIN, read=WORDS)
+    columns: list[str] | None = opt(None, options.MAIN, **WORDS)
     time: str | None = opt(None, metavar="NAME")
     format: str | None = opt(None, metavar="FORMAT")
 

@@ -30,6 +30,7 @@ from .options import (
     EDGE_COLUMNS,
     SYNTHETIC,
     TABLE,
+    NetworkOptions,
     PartName,
     Reading,
     Tested,
@@ -84,7 +85,7 @@ def load_series(
         wanted = labels if y is None else "none"
         X, found = _read(data, reading, wanted, keep_missing, hints)
         found = found if y is None else _read_labels(y, len(X))
-        return _of_classes(X, found, reading.classes, data)
+        return of_classes(X, found, reading.classes, data)
     own = "needs a file; a data set has its own labels and test series"
     invocation.refuse(own, "y", "test", "holdout", "labels", *TABLE)
     if data == SYNTHETIC:
@@ -96,10 +97,10 @@ def load_series(
     else:
         wanted, missing = None if part == "all" else part, _missing(reading, keep_missing)
         X, found = load_dataset(data, wanted, data_dir=reading.data_dir, missing=missing)
-    return _of_classes(X, found, reading.classes, data)
+    return of_classes(X, found, reading.classes, data)
 
 
-def _of_classes(
+def of_classes(
     X: Series, y: Any, wanted: list[str] | None, data: str
 ) -> tuple[Series, Any]:
     """Return the series of some classes, or of one class and all others."""
@@ -148,7 +149,7 @@ def load_task(
         invocation.refuse("is for a file alone; leave it out with --test", "holdout")
         form = None if _has_known_suffix(test) else files.format
         judged = _read(str(test), replace(files, format=form), "required", keep_missing)
-        X_test, y_test = _of_classes(*judged, files.classes, str(test))
+        X_test, y_test = of_classes(*judged, files.classes, str(test))
         task = Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     else:
         leave = leave and not invocation.given("holdout")
@@ -300,29 +301,26 @@ _NAMES = ("weights", "W", "w")
 _TARGET = 0.9
 
 
-def read_edges(
-    path: Path,
-    columns: list[str] | None,
-    inhibitory: list[str] | None,
-    cells: Path | None,
-) -> Connectome | None:
-    """Return the connectome in a list of edges, or None if the file holds a matrix."""
+def read_network(given: NetworkOptions, path: Path) -> tuple[Any, Connectome | None]:
+    """Return the weights in a file, and the connectome if it is a list of edges."""
     if not is_edge_list(path):
         why = f"is for lists of edges, and {path} is none; leave it out"
         invocation.refuse(why, "columns", "inhibitory", "cells")
-        return None
-    given: dict[str, Any] = dict(zip(EDGE_COLUMNS, columns or (), strict=False))
-    if "sign" in given:
+        why = "is for random networks and lists of edges; leave it out with --weights"
+        invocation.refuse(why, "g")
+        return read_network_weights(path), None
+    named: dict[str, Any] = dict(zip(EDGE_COLUMNS, given.columns or (), strict=False))
+    if "sign" in named:
         why = "gives signs, and so does the fourth of --columns; leave one out"
         invocation.refuse(why, "inhibitory")
-    signs: Any = inhibitory
-    if inhibitory and len(inhibitory) == 1:
-        file = Path(inhibitory[0])
-        signs = file if file.is_file() or suffix_of(file) in SUFFIXES else inhibitory
-    found = read_connectome(path, **given, inhibitory=signs, cells=cells)
+    signs: Any = given.inhibitory
+    if signs and len(signs) == 1:
+        file = Path(signs[0])
+        signs = file if file.is_file() or suffix_of(file) in SUFFIXES else signs
+    found = read_connectome(path, **named, inhibitory=signs, cells=given.cells)
     signed = f"{int(found.inhibitory.sum())} of them inhibitory"
     invocation.notes.append(f"Read {len(found.names)} cells from {path}, {signed}.")
-    return found
+    return Reservoir.from_graph(found, given.g).weights, found
 
 
 def read_network_weights(path: Path) -> "np.ndarray | sparse.csr_array[Any]":

@@ -1,17 +1,14 @@
 """`greenfold sweep`, `study` and `reproduce`: run many jobs, and continue if stopped."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from . import options, show
-from .options import Answer, Reader, Runs, arg, command, group, invocation, opt, refuse_if
+from .options import Answer, Runs, arg, command, group, invocation, opt, reader, refuse_if
 
 if TYPE_CHECKING:
     from ..apps.runner import Summary
@@ -47,6 +44,13 @@ class Compared:
                 invocation.refuse("has no effect with --published none", "data_dir")
 
 
+_RESAMPLES = reader(
+    lambda text: int(text) if text.isdecimal() else options.ranges(text),
+    "N|A-B|A,B[,…]",
+    "a number of resamples, or a list such as 0-4,7",
+)
+
+
 @command(
     "greenfold sweep -e PooledReservoirClassifier -e MiniROCKET Coffee GunPoint "
     "--resamples 5 --compare"
@@ -54,7 +58,7 @@ class Compared:
 def sweep(
     data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
     estimators: list[str] | None = opt(None, None, "--estimator", "-e", metavar="NAME"),
-    resamples: str = opt("1", None, "-r", metavar="N"),
+    resamples: Any = opt("1", None, "-r", **_RESAMPLES),
     out: Path = opt(Path("results"), "Output"),
     compared: Compared = Compared(),
     runs: Runs = Runs(),
@@ -82,23 +86,19 @@ def sweep(
         default on cuda is one process.
     """
     from ..apps import sweep as sweeps
-    from ..apps.runner import Summary
 
     compared.check(estimators or [], data or [])
     workers, compare = runs.workers(), compared.compare
     if compare and runs.figures != "none":
         options.need("matplotlib", "seaborn", "aeon", extra="sweep")
-    try:
-        numbers = sweeps.parse_resamples(resamples)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     record: dict[str, Any] = {}
-    summary = Summary()
+    failed = False
     if estimators:
-        with resumable(summary):
-            how: Any = {"data_dir": runs.data_dir, "seed": seed, "device": device}
-            how |= {"workers": workers, "summary": summary}
-            sweeps.sweep(estimators, data or [], numbers, out, **how)
+        how: Any = {"data_dir": runs.data_dir, "seed": seed, "device": device}
+        summary = sweeps.sweep(
+            estimators, data or [], resamples, out, workers=workers, **how
+        )
+        failed = bool(summary.failures)
         record = {"out": str(out), **asdict(summary)}
         if not json:  # before the comparison, which may raise
             tell(summary, out)
@@ -106,19 +106,19 @@ def sweep(
         record["accuracy"] = found = _accuracies(estimators or [], out)
         rows = [(a, b, f"{one:.4f}") for a, own in found.items() for b, one in own.items()]
         shown = partial(show.table, ["estimator", "data", "accuracy"], rows, n_text=2)
-        return Answer(record, shown if rows else lambda: None, bool(summary.failures))
+        return Answer(record, shown if rows else lambda: None, failed)
     names = [] if compared.published == "none" else options.words(compared.published)
     try:
         made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
     except FileNotFoundError:
-        if not summary.failures:
+        if not failed:
             raise
         return Answer(record, lambda: None, failed=True)  # the failures say why
     folder = compared.comparison or out / "comparison"
     files = sweeps.write_tables(made, folder, out)
     files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
     record["comparison"] = {**made.record(), "files": files}
-    return Answer(record, lambda: _show_comparison(made, folder), bool(summary.failures))
+    return Answer(record, lambda: _show_comparison(made, folder), failed)
 
 
 def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]:
@@ -132,19 +132,6 @@ def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]
         label: {name: sum(k.values()) / len(k) for name, k in own.items()}
         for label, own in found.items()
     }
-
-
-@contextmanager
-def resumable(summary: "Summary") -> Iterator[None]:
-    """At Ctrl-C, print how many results are written."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if summary.total:
-            done = f"{summary.found + summary.made} of {summary.total} results are written"
-            more = "run the same command again to continue"
-            print(f"greenfold: {done}; {more}.", file=sys.stderr)
-        raise
 
 
 def tell(summary: "Summary", out: Path) -> None:
@@ -194,23 +181,28 @@ _SHORT = {"dataset": "data", "architecture": "network", "neurons": "N", "tau": "
 _JUDGED = "Scores"
 
 
-def _values(kind: type) -> Reader:
-    """Return a reader of numbers ``1,2`` or of a logarithmic range ``1..2``."""
+def _values(kind: type) -> dict[str, Any]:
+    """Return the settings of an option for numbers ``1,2`` or a range ``1..2``."""
 
     def read(text: str) -> Any:
         low, dots, high = text.partition("..")
         if dots:
             return {"low": kind(low), "high": kind(high), "log": True}
-        return [kind(part) for part in text.split(",")]
+        return options.several(kind)(text)
 
-    return Reader.of(read, "A,B[,…]|A..B", "numbers like 1,2 or, with --random, 1..2")
+    return reader(read, "A,B[,…]|A..B", "numbers like 1,2 or, with --random, 1..2")
 
 
 def _orders(text: str) -> list[int | str]:
     return [one if one == "exact" else int(one) for one in options.words(text)]
 
 
-_NOISES = Reader.of(options.finite_numbers, "S[,…]", "numbers separated by commas")
+_NOISES = reader(
+    options.several(float),
+    "S[,…]",
+    "numbers separated by commas",
+    lambda found: all(map(math.isfinite, found)),
+)
 
 
 @group("Networks")
@@ -235,15 +227,15 @@ class GridOptions:
     """
 
     architecture: list[str] | None = opt(None, None, "-a", metavar="NAME")
-    neurons: Any = opt(None, None, "-n", read=_values(int))
-    g: Any = opt(None, read=_values(float))
-    tau: Any = opt(None, read=_values(float))
+    neurons: Any = opt(None, None, "-n", **_values(int))
+    g: Any = opt(None, **_values(float))
+    tau: Any = opt(None, **_values(float))
     seeds: int | None = opt(None, min=1)
-    order: Any = opt(None, read=Reader.of(_orders, "K[,…]", "like 0,1 or exact"))
+    order: Any = opt(None, **reader(_orders, "K[,…]", "like 0,1 or exact"))
     gain: list[str] | None = opt(None, metavar="NAME")
     random: int | None = opt(None, metavar="N", min=1)
     eta: float | None = opt(None, _JUDGED)
-    noise: Any = opt(None, _JUDGED, read=_NOISES)
+    noise: Any = opt(None, _JUDGED, **_NOISES)
     memory: bool = opt(False, _JUDGED)
 
     def grid(self) -> Any:
@@ -263,16 +255,17 @@ class GridOptions:
         axes["architecture"] = list(ARCHITECTURES) if every else self.architecture
         axes["seed"] = self.seeds and list(range(self.seeds))
         settings = {"eta": self.eta, "noise": self.noise, "memory": self.memory or None}
-        for each in (axes, settings):
-            for name in [name for name, one in each.items() if one is None]:
-                del each[name]
+        axes, settings = (
+            {name: one for name, one in each.items() if one is not None}
+            for each in (axes, settings)
+        )
         return Grid(axes, self.random, settings)
 
 
 @command("greenfold study ECG5000 --classes 1,2 -a random -a cycle -n 50,100 --seeds 5")
 def study(
     data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
-    classes: list[str] | None = opt(None, read=options.WORDS),
+    classes: list[str] | None = opt(None, **options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),
     networks: GridOptions = GridOptions(),
@@ -294,12 +287,12 @@ def study(
     out : Folder for the results.
     table : Format of the table.
     """
-    from ..apps.runner import Summary, run_jobs
+    from ..apps.runner import run_jobs
     from ..apps.study import draw, plan, read_study, write_table
 
     workers = runs.workers()
-    planned = _plan(networks, preset, config)
-    wanted = data or planned.datasets
+    usual, grids = _plan(networks, preset, config)
+    wanted = data or usual
     if classes is not None:
         if all(":" in one for one in wanted):
             invocation.refuse("is not needed: all data name their classes", "classes")
@@ -309,10 +302,8 @@ def study(
     refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
         options.need("matplotlib")
-    summary = Summary()
-    jobs = plan(wanted, planned.grids, data_dir=runs.data_dir)
-    with resumable(summary):
-        run_jobs(jobs, out, workers, label="study", summary=summary)
+    jobs = plan(wanted, grids, data_dir=runs.data_dir)
+    summary = run_jobs(jobs, out, workers, label="study")
     try:
         rows = read_study(out, {job.path for job in jobs})
     except FileNotFoundError:  # all have failed
@@ -334,10 +325,10 @@ def study(
 
 
 def _plan(networks: GridOptions, preset: str | None, config: Path | None) -> Any:
-    from ..apps.study import PRESETS, StudyPlan, read_config
+    from ..apps.study import PRESETS, read_config
 
     if preset is None and config is None:
-        return StudyPlan([], [networks.grid()])
+        return [], [networks.grid()]
     both = networks != GridOptions() or (preset is not None and config is not None)
     why = "define the networks; give one of them, and no other network options"
     refuse_if(both, f"--preset and --config {why}")

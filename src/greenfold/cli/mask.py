@@ -38,11 +38,11 @@ class Recorded:
         cross-validation by default.
     """
 
-    drive: Any = opt(None, read=options.WORDS)
-    states: Any = opt(None, read=options.WORDS)
+    drive: Any = opt(None, **options.WORDS)
+    states: Any = opt(None, **options.WORDS)
     trigger: str | None = opt(None)
     more: list[Path] | None = opt()
-    lags: Any = opt(None, read=options.COUNTS, sets="n_lags")
+    lags: Any = opt(None, **options.COUNTS, sets="n_lags")
 
     def read(self, first: Path) -> list[Any]:
         """Return the recordings, which must have the same columns."""
@@ -69,14 +69,6 @@ def _mask(text: str) -> "Mask | str":
     return text if text == "free" else Mask.of(text)
 
 
-def _ends(text: str) -> tuple[float, float]:
-    """Return the two ends of a range."""
-    low, high = (float(one) for one in text.split(","))
-    if not low < high:
-        raise ValueError(text)
-    return low, high
-
-
 _KINDS = "sign, nonnegative, levels=…, box=LOW,HIGH, at-most=K or free"
 
 
@@ -95,13 +87,18 @@ class Hardware:
         the offset of each input, too.
     """
 
-    mask: Any = opt("sign", read=options.Reader.of(_mask, "KIND", _KINDS))
+    mask: Any = opt("sign", **options.reader(_mask, "KIND", _KINDS))
     noise: float = opt(0.0, "Device", min=0, sets="readout_noise")
     input_noise: float = opt(0.0, "Device", min=0)
     range: Any = opt(
         None,
         "Device",
-        read=options.Reader.of(_ends, "LOW,HIGH", "two rising numbers such as 0,1"),
+        **options.reader(
+            options.several(float),
+            "LOW,HIGH",
+            "two rising numbers such as 0,1",
+            lambda ends: len(ends) == 2 and ends[0] < ends[1],
+        ),
         sets="drive_range",
     )
 
@@ -125,7 +122,7 @@ def mask(
     recording: Path = arg(..., "RECORDING"),
     data: str = options.DATA,
     hardware: Hardware = Hardware(),
-    eta: float | str = opt("10", "Mask", read=options.number_or("cv")),
+    eta: float | str = opt("10", "Mask", **options.number_or("cv")),
     recorded: Recorded = Recorded(),
     out: Path | None = opt(None, options.MAIN, "-o"),
     readout: Path | None = opt(None, options.MAIN),

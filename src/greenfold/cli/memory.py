@@ -4,24 +4,13 @@ import math
 from typing import Any
 
 from . import options, show
-from .options import Answer, NetworkOptions, Reader, command, opt, refuse_if
-
-
-def _delays(text: str) -> list[int]:
-    """Return the sorted delays of a text such as ``1-10``, ``1,2,5`` or a mix of both."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    if not found:
-        raise ValueError
-    return sorted(found)
+from .options import Answer, NetworkOptions, command, opt, ranges, reader, refuse_if
 
 
 @command("greenfold memory --neurons 100 --delays 1-20")
 def memory(
     delays: list[int] = opt(
-        "1-10", "Memory", read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
+        "1-10", "Memory", **reader(ranges, "A-B|A,B[,…]", "like 1-10 or 0,2,5", len)
     ),
     noise: float = opt(0.1, "Memory", sets="readout_noise"),
     draws: int = opt(10, "Memory", min=1),

@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -106,20 +107,16 @@ def opt(
     default: object = None,
     panel: str | None = None,
     *names: str,
-    read: "Reader | None" = None,
     sets: str | tuple[str, ...] = (),
     **more: Any,
 ) -> Any:
     """Define an option, named after its parameter; ``names`` adds or replaces names.
 
-    ``read`` is the `Reader` of its value. ``sets`` is what it sets in the library, if that
-    has another name: an argument, or a value such as "missing='trim'" of a flag (and of its
-    ``--no-…``). Errors about it name the option. All other keywords are passed to
-    `typer.Option`. Its help is the line ``name : help`` in the docstring of the group or
-    command.
+    ``sets`` is what it sets in the library, if that has another name: an argument, or a
+    value such as "missing='trim'" of a flag (and of its ``--no-…``). Errors about it name
+    the option. All other keywords are passed to `typer.Option`. Its help is the line
+    ``name : help`` in the docstring of the group or command.
     """
-    if read is not None:
-        more |= {"parser": read.read, "metavar": read.form}
     sets = (sets,) if isinstance(sets, str) else sets
     return _Option(default, names, {"rich_help_panel": panel, **more}, sets)
 
@@ -231,32 +228,31 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 
     def register(function: Callable[..., Answer]) -> Any:
         hints, (text, helps) = get_type_hints(function), _described(function)
-        groups, flat = {}, [_keyword("ctx", typer.Context)]
-        sets: dict[str, tuple[str, ...]] = {}
-        repeated: list[str] = []
+        groups: dict[str, list[str]] = {}
+        options: dict[str, tuple[_Option, object, object]] = {}  # with type and default
         for name, one in inspect.signature(function).parameters.items():
             if isinstance(one.default, _Option):
                 option = one.default.describe(helps.get(name))
-                flat.append(option.parameter(name, hints[name], option.default))
-                sets[name] = option.sets
-                repeated += [name] * option.repeats
+                options[name] = option, hints[name], option.default
                 continue
             own = get_type_hints(hints[name])
             groups[name] = list(own)
             for each in dataclasses.fields(hints[name]):
-                default, option = getattr(one.default, each.name), each.metadata["option"]
+                option = each.metadata["option"]
                 if each.name in helps:  # the command has its own help
                     option = option._replace(
-                        settings={**option.settings, "help": helps[each.name]}
+                        settings=option.settings | {"help": helps[each.name]}
                     )
-                flat.append(option.parameter(each.name, own[each.name], default))
-                sets[each.name] = option.sets
-                repeated += [each.name] * option.repeats
+                options[each.name] = option, own[each.name], getattr(one.default, each.name)
         if "json" not in hints:
-            flat.append(JSON.parameter("json", bool, False))
+            options["json"] = JSON, bool, False
         # `app` reads this option from the command line.
         debug = opt(False, "Output", help="Show the traceback of an error.")
-        flat.append(debug.parameter("debug", bool, False))
+        options["debug"] = debug, bool, False
+        flat = [_keyword("ctx", typer.Context)]
+        flat += [one.parameter(name, *more) for name, (one, *more) in options.items()]
+        sets = {name: option.sets for name, (option, *_) in options.items()}
+        repeated = [name for name, (option, *_) in options.items() if option.repeats]
 
         @functools.wraps(function)
         def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
@@ -266,9 +262,18 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                 given[name] = given[name] and [one for part in given[name] for one in part]
             for name, fields in groups.items():
                 given[name] = hints[name](**{each: given.pop(each) for each in fields})
-            answer = function(**given)
+            try:
+                answer = function(**given)
+            except KeyboardInterrupt as error:
+                for note in getattr(error, "__notes__", ()):
+                    print(f"greenfold: {note}", file=sys.stderr)
+                raise
             if as_json:
-                print_json(answer.record)
+                from .._base.files import plain
+
+                # Invalid text (lone surrogates) stays escaped, so that any reader can
+                # parse it.
+                print(json.dumps(plain(answer.record), indent=2, allow_nan=False))
             else:
                 for note in dict.fromkeys(invocation.notes):
                     print(note)
@@ -290,34 +295,29 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 # Readers of values that typer cannot parse
 
 
-class Reader(NamedTuple):
-    """A function that parses a value; ``form`` is the form of the value in the help."""
+def reader(
+    read: Callable[[str], Any],
+    form: str,
+    wanted: str,
+    allowed: Callable[[Any], object] = lambda _: True,
+) -> dict[str, Any]:
+    """Return the settings of an option that is read by a function.
 
-    read: Callable[[str], Any]
-    form: str
+    ``form`` is the form of the value in the help; other values "must be ``wanted``".
+    """
 
-    @classmethod
-    def of(
-        cls,
-        read: Callable[[str], Any],
-        form: str,
-        wanted: str,
-        allowed: Callable[[Any], bool] = lambda _: True,
-    ) -> "Reader":
-        """Return a reader that reports other values as "must be ``wanted``"."""
+    def checked(text: str) -> object:
+        with suppress(ValueError):
+            if allowed(value := read(text)):
+                return value
+        raise typer.BadParameter(f"must be {wanted}, not {text!r}")
 
-        def checked(text: str) -> object:
-            with suppress(ValueError):
-                if allowed(value := read(text)):
-                    return value
-            raise typer.BadParameter(f"must be {wanted}, not {text!r}")
-
-        return cls(checked, form)
+    return {"parser": checked, "metavar": form}
 
 
-def number_or(word: str) -> Reader:
-    """Return a reader of a positive number or of this word."""
-    return Reader.of(
+def number_or(word: str) -> dict[str, Any]:
+    """Return the settings of an option for a positive number or this word."""
+    return reader(
         lambda text: text if text == word else float(text),
         f"NUMBER|{word}",
         f"a positive number or '{word}'",
@@ -330,31 +330,31 @@ def words(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def counts(text: str) -> list[int]:
-    """Split ``2,5`` into whole numbers of at least 1."""
-    found = [int(one) for one in text.split(",")]
-    if min(found) < 1:
-        raise ValueError
-    return found
+def several(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Return a function that splits ``2,5`` into values of a kind."""
+    return lambda text: [kind(one) for one in text.split(",")]
 
 
-def finite_numbers(text: str) -> list[float]:
-    """Split ``2,0.5`` into numbers."""
-    found = [float(one) for one in text.split(",")]
-    if not all(map(math.isfinite, found)):
-        raise ValueError
-    return found
+def ranges(text: str) -> list[int]:
+    """Return the sorted numbers of a text such as ``1-10``, ``1,2,5`` or a mix of both."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        found |= set(range(int(first), int(last if dash else first) + 1))
+    return sorted(found)
 
 
-WORDS = Reader(words, "A[,B,…]")
-COUNTS = Reader.of(counts, "K[,…]", "whole numbers of at least 1")
-ORDER = Reader.of(
+WORDS = {"parser": words, "metavar": "A[,B,…]"}
+COUNTS = reader(
+    several(int), "K[,…]", "whole numbers of at least 1", lambda found: min(found) >= 1
+)
+ORDER = reader(
     lambda text: text if text == "exact" else int(text),
     "0…5|exact",
     "0 to 5 or 'exact'",
     ("exact", *range(6)).__contains__,
 )
-_SEEDS = Reader.of(
+_SEEDS = reader(
     int, "N", "a whole number from 0 to 4294967295", lambda one: 0 <= one < 2**32
 )
 
@@ -395,7 +395,7 @@ PartName = Literal["train", "test", "all"]
 
 def seed(what: str, panel: str | None = MAIN, default: int | None = 0) -> Any:
     """Define the option --seed; ``what`` is its help."""
-    return opt(default, panel, help=what, read=_SEEDS)
+    return opt(default, panel, help=what, **_SEEDS)
 
 
 SEED = seed("Seed for the network, random projections and splits.")
@@ -430,7 +430,7 @@ class Reading:
     format: str | None = opt(None, metavar="FORMAT")
     label_column: str | None = opt(None, metavar="COLUMN")
     series_column: str | None = opt(None, metavar="COLUMN")
-    drop: list[str] | None = opt(None, read=WORDS)
+    drop: list[str] | None = opt(None, **WORDS)
     decimal: Literal[".", ","] | None = opt(None, metavar="MARK")
     encoding: str | None = opt(None, metavar="NAME")
     classes = None
@@ -446,7 +446,7 @@ class Labelled(Reading):
     """
 
     y: Path | None = opt()
-    classes: list[str] | None = opt(None, MAIN, read=WORDS)
+    classes: list[str] | None = opt(None, MAIN, **WORDS)
 
 
 @group("Data")
@@ -461,7 +461,7 @@ class Tested(Labelled):
 
 #: What --columns names, in this order.
 EDGE_COLUMNS = "source", "target", "weight", "sign"
-_COLUMNS = Reader.of(
+_COLUMNS = reader(
     words,
     "SOURCE,TARGET[,WEIGHT[,SIGN]]",
     "two to four names of columns",
@@ -496,8 +496,8 @@ class NetworkOptions:
     neurons: int = opt(100, MAIN, "-n", min=1, sets="n_neurons")
     g: float = opt(0.9, sets="spectral_radius")
     weights: Path | None = opt()
-    columns: Any = opt(None, read=_COLUMNS, sets=EDGE_COLUMNS)
-    inhibitory: Any = opt(None, read=WORDS)
+    columns: Any = opt(None, **_COLUMNS, sets=EDGE_COLUMNS)
+    inhibitory: Any = opt(None, **WORDS)
     cells: Path | None = opt()
 
     @functools.cached_property
@@ -508,17 +508,9 @@ class NetworkOptions:
             invocation.refuse(why, "columns", "inhibitory", "cells")
             return None
         invocation.refuse("is for random networks; leave it out with --weights", "neurons")
-        from .inputs import read_edges, read_network_weights
+        from .inputs import read_network
 
-        edges = read_edges(self.weights, self.columns, self.inhibitory, self.cells)
-        if edges is None:
-            why = "is for random networks and lists of edges; leave it out with --weights"
-            invocation.refuse(why, "g")
-            return OwnWeights(read_network_weights(self.weights))
-        from ..networks.reservoir import Reservoir
-
-        made = Reservoir.from_graph(edges, self.g)
-        return OwnWeights(made.weights, edges)
+        return OwnWeights(*read_network(self, self.weights))
 
     def reservoir(self, tau: float, rng: "int | np.random.Generator") -> "Reservoir":
         """Return the network, with the same time constant for all neurons."""
@@ -543,11 +535,11 @@ class Classifier(NetworkOptions):
     device : Device that runs the network: cpu, cuda or cuda:1, … (PyTorch).
     """
 
-    order: int | str = opt("0", read=ORDER)
+    order: int | str = opt("0", **ORDER)
     alpha: float = opt(0.05)
-    tau: float | str = opt("0.25", read=number_or("auto"))
+    tau: float | str = opt("0.25", **number_or("auto"))
     duration: float = DURATION
-    eta: float | str = opt("cv", MAIN, read=number_or("cv"))
+    eta: float | str = opt("cv", MAIN, **number_or("cv"))
     noise: float = opt(0.0, MAIN, min=0, sets="readout_noise")
     jobs: int | None = JOBS
     device: str = opt("cpu", "Output", metavar="NAME")
@@ -628,12 +620,11 @@ def check_targets(**paths: Path | None) -> None:
 
 def need(*packages: str, extra: str = "report") -> None:
     """Raise ImportError if a package is missing; call this before the work begins."""
-    for name in packages:
-        try:
+    from .._base.checks import needs
+
+    with needs("A page or figure", extra):
+        for name in packages:
             import_module(name)
-        except ImportError:
-            how = f"install it with `pip install greenfold[{extra}]`"
-            raise ImportError(f"Pages and figures need {name}: {how}.") from None
 
 
 # Output of a command
@@ -642,14 +633,6 @@ def need(*packages: str, extra: str = "report") -> None:
 def pick(source: object, *names: str) -> dict[str, Any]:
     """Return the named attributes of an object as a dict."""
     return {name: getattr(source, name) for name in names}
-
-
-def print_json(value: object) -> None:
-    """Print one JSON document."""
-    from .._base.files import plain
-
-    # Invalid text (lone surrogates) stays escaped, so that any reader can parse it.
-    print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 @contextmanager

@@ -8,13 +8,12 @@ from .mask import Recorded, device_row
 from .options import Answer, arg, command, opt, pick
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..datasets.recordings import Recording
     from ..devices.response import FitReport
 
 #: Largest number of lags to fit, and samples per unknown that the default asks for.
 _LAGS, _SAMPLES = 64, 4
+_SHARES = "linear", "noise", "drift", "even", "odd", "memory", "error", "repeated"
 
 
 @command("greenfold recording loop.csv --next drive.csv --bits 12")
@@ -41,6 +40,7 @@ def recording(
     bits : Number of bits of the converter, for --next.
     positive : Shift the drive so that it is never negative, for --next.
     """
+    from .._base.files import write_csv
     from ..devices.response import MeasuredResponse
 
     options.check_targets(out=out, next=next)
@@ -65,7 +65,8 @@ def recording(
         planned = fitted.next_recording()
         if next is not None:
             made = planned.drive(bits=bits, positive=positive, rng=seed)
-            _write_drive(next, first.drive_names, made)
+            rows = [[f"{one:.9g}" for one in row] for row in made.tolist()]
+            write_csv(next.expanduser(), [list(first.drive_names), *rows])
         if out is not None:
             step("drawing the picture")
             from ..apps.recording import draw_recording  # needs matplotlib
@@ -74,26 +75,13 @@ def recording(
     record = {
         **pick(response, "n_inputs", "n_outputs"),
         **pick(fitted, "n_samples", "n_lags", "linearity"),
-        "shares": _shares(fitted),
+        "shares": pick(fitted.shares, *_SHARES),
         "largest": fitted.shares.largest,
         "next": pick(planned, "advice", "factor", "n_samples", "n_reference", "n_lags"),
         "drive_file": next,
         "picture": out,
     }
     return Answer(record, lambda: _show(first, fitted, record))
-
-
-def _shares(fitted: "FitReport") -> dict[str, float]:
-    names = ("linear", "noise", "drift", "even", "odd", "memory", "error", "repeated")
-    return pick(fitted.shares, *names)
-
-
-def _write_drive(path: Path, names: tuple[str, ...], made: "np.ndarray") -> None:
-    """Write the drive with one column per input."""
-    from .._base.files import write_csv
-
-    rows = [[f"{one:.9g}" for one in row] for row in made.tolist()]
-    write_csv(path.expanduser(), [list(names), *rows])
 
 
 def _show(first: "Recording", fitted: "FitReport", record: dict[str, Any]) -> None:

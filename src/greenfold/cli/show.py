@@ -53,13 +53,9 @@ def table(
     )
     for i, name in enumerate(columns):
         side = "left" if i < n_text else "right"
-        made.add_column(
-            Text(printable(name)), justify=side, no_wrap=not wrap, overflow="fold"
-        )
+        made.add_column(cell(name), justify=side, no_wrap=not wrap, overflow="fold")
     for i, row in enumerate(rows):
-        made.add_row(
-            *(Text(printable(one)) for one in row), style="bold" if i in bold else None
-        )
+        made.add_row(*map(cell, row), style="bold" if i in bold else None)
     screen = console()
     if title:
         screen.print(cell(title))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.apps.explorer import MAX_VALUES, Source, which_came_first
+from greenfold.apps.explorer import MAX_VALUES, which_came_first
 
 from .conftest import prepare
 
@@ -82,15 +82,6 @@ def test_pairs_of_frequent_classes_come_first():
     y = [0] * 2 + [1] * 20 + [2] * 30 + [3]
     X, _ = series(n_cases=len(y))
     assert prepare("some", X, y).pairs() == [(1, 2), (0, 1), (0, 2)]
-
-
-def test_some_of_the_classes():
-    X, y = series(n_cases=30, n_classes=3)
-    few = Source("three", X, y, X, y).only(["0", "2"])
-    assert set(few.y) == {0, 2}
-    assert len(few.X) == len(few.y) == len(few.X_test) == 20
-    with pytest.raises(ValueError, match="'7', but the classes of"):
-        Source("three", X, y).only(["0", "7"])
 
 
 def test_bumps_differ_in_their_order():

@@ -301,7 +301,8 @@ def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
     from greenfold.apps.report.page import write_report
 
     target = tmp_path / "page.html"
-    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "κ \udc80")
+    page = "greenfold.apps.report.page.fill_template"
+    monkeypatch.setattr(page, lambda *_, **__: "κ \udc80")
     assert write_report(target, task, rows) == target
     before = target.read_bytes()
     assert before == "κ ?".encode()

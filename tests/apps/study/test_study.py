@@ -331,8 +331,8 @@ tau = { low = 0.1, high = 2.0, log = true }
 
 def test_a_study_in_a_file_with_its_figures(archive):
     Path("study.toml").write_text(CONFIG)
-    planned = read_config("study.toml")
-    assert planned.datasets == ["Beats"]
+    datasets, _ = read_config("study.toml")
+    assert datasets == ["Beats"]
     where = ["--data-dir", str(archive), "--jobs", "1"]
     told = invoke("study", "--config", "study.toml", *where).stdout
     assert "random κ" in told
@@ -375,9 +375,9 @@ def test_every_size_is_drawn_under_a_legal_name_with_its_memory(archive):
 
 
 def test_presets_can_be_planned():
-    for planned in PRESETS.values():
-        assert planned.datasets
-        assert all(grid.networks() for grid in planned.grids)
+    for datasets, grids in PRESETS.values():
+        assert datasets
+        assert all(grid.networks() for grid in grids)
 
 
 def refused(*arguments: str, code: int) -> str:

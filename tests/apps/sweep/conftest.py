@@ -6,9 +6,12 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+
+from greenfold.apps.sweep import read_accuracy
 
 OWN = '''
 import os
@@ -60,6 +63,26 @@ class LabelsOnly(Nearest):
     def predict_proba(self):
         raise AttributeError("predict_proba")
 '''
+
+
+class Result(NamedTuple):
+    """What a result file holds, except its times."""
+
+    about: list[str]
+    parameters: str
+    accuracy: float
+    labels: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray
+
+
+def read_result(path: Path) -> Result:
+    accuracy = read_accuracy(path)
+    lines = path.read_text().splitlines()
+    numbers = np.array([line.replace(",,", ",").split(",") for line in lines[3:]], float)
+    about = lines[0].split(",")[:4]
+    labels, found = numbers[:, :2].astype(int).T
+    return Result(about, lines[1], accuracy, labels, found, numbers[:, 2:])
 
 
 @pytest.fixture(autouse=True)

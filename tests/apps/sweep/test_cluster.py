@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from greenfold.apps.runner import Workers
-from greenfold.apps.sweep import read_predictions, sweep
+from greenfold.apps.sweep import sweep
 
 from ...clusters import Cluster
-from .conftest import write_set
+from .conftest import read_result, write_set
 
 ONE = Workers(1)
 
@@ -62,11 +62,10 @@ def wait_for(out: Path, count: int, seconds: float = 60) -> None:
 
 def predicted(out: Path) -> dict[str, tuple[bytes, ...]]:
     """Everything in a result except its time."""
-    found = {name: read_predictions(out / name) for name in finished(out)}
+    found = {name: read_result(out / name) for name in finished(out)}
     return {
         name: (
-            one.dataset.encode(),
-            one.estimator.encode(),
+            repr(one.about).encode(),
             one.parameters.encode(),
             one.labels.tobytes(),
             one.predictions.tobytes(),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from greenfold.apps.sweep import read_predictions
+from greenfold.apps.sweep import read_accuracy
 
 from ...cli import conftest as commands
 
@@ -121,7 +121,7 @@ def test_an_interrupted_sweep_goes_on(archive, own, tmp_path):
     assert (done["found"], done["made"]) == (len(kept), 9 - len(kept))
     assert [path.stat().st_mtime_ns for path in kept] == moments
     for path in results(tmp_path / "results"):
-        read_predictions(path)
+        read_accuracy(path)
 
 
 @pytest.mark.contract
@@ -149,7 +149,7 @@ def test_a_stopped_sweep_goes_on(archive, own, tmp_path, how, jobs):
     assert (done["found"], done["made"]) == (len(kept), 9 - len(kept))
     assert [path.stat().st_mtime_ns for path in kept] == moments
     for path in results(tmp_path / "results"):
-        read_predictions(path)
+        read_accuracy(path)
 
 
 @pytest.mark.contract

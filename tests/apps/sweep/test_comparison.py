@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.runner import Workers
-from greenfold.apps.sweep import PUBLISHED, Predictions, compare, draw, sweep, write_tables
+from greenfold.apps.sweep import PUBLISHED, compare, draw, result_text, sweep, write_tables
 
 ONE = Workers(1)
 LEVELS = {"A": 0, "B": 1, "C": 2}
@@ -16,12 +16,11 @@ SETS = ["One", "Three", "Two", "Four"]
 def write_result(folder, estimator, dataset, resample, n_right, n=20):
     labels = np.arange(n) % 2
     found = np.where(np.arange(n) < n_right, labels, 1 - labels)
-    made = Predictions(
-        dataset, estimator, resample, "", "{}", 1.0, 1.0, labels, found, np.eye(2)[found]
-    )
+    about = dataset, estimator, resample
+    made = result_text(about, "", "{}", (1e-3, 1e-3), labels, np.eye(2)[found])
     path = folder / estimator / "Predictions" / dataset / f"testResample{resample}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(made.text())
+    path.write_text(made)
 
 
 @pytest.fixture

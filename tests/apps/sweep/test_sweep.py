@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from greenfold.apps.runner import Workers
-from greenfold.apps.sweep import parse_resamples, read_predictions, sweep
+from greenfold.apps.sweep import read_accuracy, sweep
 from greenfold.datasets import DataError, load_dataset
+
+from .conftest import read_result
 
 ONE = Workers(1)
 OWN = "own_estimators:Nearest"
@@ -59,7 +61,7 @@ def test_tsml_eval_reads_them(tmp_path, archive):
     for resample in range(3):
         path = tmp_path / "results" / "nb" / RESULT.format("Three", resample)
         theirs = storage.load_classifier_results(str(path), verify_values=True)
-        ours = read_predictions(path)
+        ours = read_result(path)
         assert theirs.accuracy == ours.accuracy
         assert (theirs.dataset_name, theirs.resample_id) == ("Three", resample)
         np.testing.assert_array_equal(theirs.probabilities, ours.probabilities)
@@ -81,14 +83,14 @@ def test_own_classifiers_predict_their_largest_probability(tmp_path, archive, es
     X, y = load_dataset("Two", "train", data_dir=archive)
     X_test, y_test = load_dataset("Two", "test", data_dir=archive)
     model = kinds[estimator](**small, random_state=0).fit(X, y)
-    found = read_predictions(tmp_path / "results" / "x" / RESULT.format("Two", 0))
+    found = read_result(tmp_path / "results" / "x" / RESULT.format("Two", 0))
     assert found.accuracy == model.score(X_test, y_test)
 
 
 def test_an_estimator_without_probabilities_has_certain_ones(tmp_path, archive, own):
     sweep([OWN, "own_estimators:LabelsOnly"], ["Two"], data_dir=archive, workers=ONE)
     found, only = (
-        read_predictions(tmp_path / "results" / kind / RESULT.format("Two", 0))
+        read_result(tmp_path / "results" / kind / RESULT.format("Two", 0))
         for kind in ("Nearest", "LabelsOnly")
     )
     np.testing.assert_array_equal(found.predictions, only.predictions)
@@ -158,7 +160,7 @@ def test_reading_refuses_what_is_cut_off(tmp_path, archive, own):
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         with pytest.raises(DataError):
-            read_predictions(path)
+            read_accuracy(path)
 
 
 def test_resamples_need_aeon_before_anything_is_computed(tmp_path, archive, monkeypatch):
@@ -166,14 +168,6 @@ def test_resamples_need_aeon_before_anything_is_computed(tmp_path, archive, monk
     with pytest.raises(ImportError, match="A resample other than 0 needs aeon"):
         sweep([OWN], ["One"], 2, tmp_path / "results", data_dir=archive, download=False)
     assert not (tmp_path / "results").exists()
-
-
-def test_resamples_in_words():
-    assert parse_resamples("30") == 30
-    assert parse_resamples("0-3,7") == [0, 1, 2, 3, 7]
-    for text in ("", "a", "1-", "-1", "1;2"):
-        with pytest.raises(ValueError, match="`resamples`"):
-            parse_resamples(text)
 
 
 @pytest.mark.slow
@@ -186,7 +180,5 @@ def test_minirocket_has_its_published_accuracy(tmp_path, data_dir):
     names = ["Coffee", "GunPoint", "ItalyPowerDemand", "Plane"]
     sweep(["MiniROCKET"], names, data_dir=data_dir, workers=ONE)
     for name in names:
-        found = read_predictions(
-            tmp_path / "results" / "MiniROCKET" / RESULT.format(name, 0)
-        )
+        found = read_result(tmp_path / "results" / "MiniROCKET" / RESULT.format(name, 0))
         assert round(found.accuracy, 4) == float(table[name])

@@ -17,7 +17,7 @@ from functools import partial
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,9 +70,6 @@ PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
 _BASE64 = 4 / 3  # four characters for three bytes
 
 
-Series: TypeAlias = np.ndarray | Sequence[np.ndarray]
-
-
 def _text(labels: ArrayLike) -> list[str]:
     return [str(label) for label in np.asarray(labels).tolist()]
 
@@ -85,24 +82,6 @@ class Source(Split):
     class_weights: dict[str, float] = field(default_factory=dict)
     scaling: float = 1.0  # ‖μ‖ as the series enter the network
     n_series: int = MAX_SERIES  # of training and of test on the page, each
-
-    def only(self, classes: Sequence[str]) -> Source:
-        """Return the series of some classes; raise ValueError if a class does not occur."""
-        found = sorted(set(_text(self.y)))
-        for one in classes:
-            none = f"`classes` names {one!r}, but the classes of {self.name} are"
-            require(one in found, f"{none} {listed(found)}.")
-
-        def part(X: Any, y: ArrayLike) -> tuple[Any, Any]:
-            kept = np.flatnonzero(np.isin(_text(y), list(classes)))
-            return (
-                ([X[i] for i in kept], np.asarray(y)[kept]) if len(kept) else (None, None)
-            )
-
-        X, y = part(self.X, self.y)
-        judged = [] if self.y_test is None else self.y_test
-        X_test, y_test = part(self.X_test, judged)
-        return replace(self, X=X, y=y, X_test=X_test, y_test=y_test)
 
     @classmethod
     def kept_in(cls, classifier: gf.ReservoirClassifier, name: str) -> Source:

@@ -30,7 +30,7 @@ from ...math.sphere import maximize_on_sphere
 from ...optimizers.linear import LinearProblem
 from ..style import BOUND
 from . import figures as look
-from .figures import RANDOM, SOLVED, FigureRun, Heartbeats, OnHeartbeats
+from .figures import RANDOM, SOLVED, FigureRun, Heartbeats, OnHeartbeats, column
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,7 @@ def _of_kind(rows: list[dict], kind: tuple[str, float]) -> list[dict]:
 def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return accuracies of random and solved u, (n_networks, n_noises), and the gain."""
     mine = [row for row in rows if row["n_neurons"] == size]
-    drawn = np.array([np.mean(row["random"], axis=0) for row in mine])
-    best = np.array([row["optimised"] for row in mine])
+    drawn, best = column(mine, "random").mean(1), column(mine, "optimised")
     return drawn, best, best - drawn
 
 
@@ -308,7 +307,7 @@ def _draw_true(
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
     kappa, error = (
-        np.array([[row[name][key] for name in ROWS] for row in mine])
+        np.array([column(mine, name, key) for name in ROWS]).T
         for key in ("soft_margin", "error")
     )
     top = float(kappa.max())
@@ -319,10 +318,10 @@ def _draw_true(
         axes.errorbar(values[seen], places[seen], xerr=2 * errors[seen], **how)
         axes.plot(values[0], places[0], "s", color=RANDOM, ms=4, zorder=3)
         axes.plot(values[-1], places[-1], "o", color=SOLVED, ms=5, zorder=3)
-    for column, place in enumerate(places):
-        if not inside[:, column].all():
+    for i, place in enumerate(places):
+        if not inside[:, i].all():
             axes.plot(0.92 * edge, place, "<", color=look.NEUTRAL, ms=5)
-            mean = kappa[~inside[:, column], column].mean()
+            mean = kappa[~inside[:, i], i].mean()
             shown = f"{mean:.2g}".replace("-", "−")
             axes.annotate(shown, (0.8 * edge, place), va="center", size="small")
     axes.axvline(0, color="k", lw=0.6, ls=":")
@@ -346,7 +345,7 @@ def _draw_certificates(axes: "look.Axes", rows: list[dict], p: Parameters) -> No
             (-0.17, "gap", SOLVED, "o", "solved $u$"),
             (0.17, "alternation_below_bound", look.NEUTRAL, "s", rounds),
         ):
-            values = np.maximum([row[key] for row in mine], floor)
+            values = np.maximum(column(mine, key), floor)
             x = place + shift + 0.06 * rng.uniform(-1, 1, len(values))
             how = {"mfc": "none", "ms": 4, "mew": 0.9, "label": None if place else label}
             axes.plot(x, 100 * values, mark, color=colour, **how)
@@ -382,8 +381,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     lines = []
     for strength in (0.0, *p.strengths):
         mine = [row for row in numbers["certificates"] if row["strength"] == strength]
-        below = [row["alternation_below_bound"] for row in mine]
-        gaps = [row["gap"] for row in mine]
+        below, gaps = column(mine, "alternation_below_bound"), column(mine, "gap")
         name = f"‖μ‖ = {strength:g}" if strength else "ECG5000"
         lines.append(
             f"(a) {name}: {np.mean(np.less_equal(gaps, 1e-3)):.0%} of {len(mine)} networks "
@@ -417,12 +415,11 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         )
         mine = _of_kind(numbers["true"], kind)
         for name in ROWS:
-            found = [row[name] for row in mine]
-            kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
-            lost = max(one["diverged"] for one in found)
+            kappas = ", ".join(f"{one:.4f}" for one in column(mine, name, "soft_margin"))
+            lost = column(mine, name, "diverged").max()
             lines.append(
                 f"    {_shown(name)}: {kappas.replace('-', '−')}; accuracy "
-                f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
+                f"{100 * column(mine, name, 'accuracy').mean():.1f} %"
                 + (f"; diverges on up to {lost:.2%} of the draws" if lost else "")
             )
     return lines

@@ -14,6 +14,7 @@ dotted lines are the rule of `choose_tau`: at least 95 % at two thirds of the ti
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ...datasets.downloads import BinarySplit
 from ...math.margins import margin, soft_margin, state_moments, svm_readout
 from ...math.sphere import maximize_on_sphere
 from . import figures as look
-from .figures import BLUE, ORANGE, RED, FigureRun, Heartbeats, OnHeartbeats
+from .figures import BLUE, ORANGE, RED, FigureRun, Heartbeats, OnHeartbeats, column
 
 
 @dataclass(frozen=True)
@@ -236,8 +237,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
         for name, mark, colour in (("equation 6", "o-", RED), ("equation 5", "D-", ORANGE)):
             values = _over(numbers, "ECG5000", name, key)
             look.draw_means(axes, p.etas, values, mark, colour, name)
-        machine = [one[key] for one in _machines(numbers, "ECG5000")]
-        axes.axhline(float(np.mean(machine)), color=BLUE, ls="--", lw=1.2, label="machine")
+        machine = column(_of(numbers, "ECG5000"), "machine", key).mean()
+        axes.axhline(machine, color=BLUE, ls="--", lw=1.2, label="machine")
         _over_eta(axes, p)
         look.panel(axes, letter, f"{key}, ECG5000", _ETA, y, "lower right")
     _draw_taus(g, h, numbers["taus"], p)
@@ -256,43 +257,27 @@ def _of(numbers: dict, kind: str) -> list[dict]:
     return [one for one in numbers["readouts"] if one["kind"] == kind]
 
 
-def _machines(numbers: dict, kind: str) -> list[dict]:
-    return [one["machine"] for one in _of(numbers, kind)]
-
-
 def _over(numbers: dict, kind: str, *path: str) -> np.ndarray:
     """Return one row per network and one column per η."""
-    rows = []
-    for one in _of(numbers, kind):
-        row: list[Any] = one["over"]
-        for key in path:
-            row = [cell[key] for cell in row]
-        rows.append(row)
-    return np.array(rows, dtype=float)
+    return np.array([column(one["over"], *path) for one in _of(numbers, kind)])
 
 
 def scanned(numbers: dict, p: Parameters) -> dict[str, np.ndarray]:
     """Return what depends on Δt, (n_pairs or n_networks, n_dts)."""
 
-    def at(rows: list[dict], dt: float) -> list[dict]:
-        return [row for row in rows if row["dt"] == dt]
+    def at(rows: list[dict], dts: tuple[float, ...], *path: str) -> np.ndarray:
+        return np.array([column([r for r in rows if r["dt"] == dt], *path) for dt in dts])
 
-    linear = [at(numbers["linear_scan"], dt) for dt in p.dts]
-    bent = [at(numbers["nonlinear_scan"], dt) for dt in p.nonlinear_dts]
-    lowest = [[one["lowest"] for one in some] for some in bent]
-    gains = [
-        [[one[name]["nonlinear"] - one[name]["linear"] for one in some] for some in bent]
-        for name in ("lowest", "highest")
-    ]
+    linear = partial(at, numbers["linear_scan"], p.dts)
+    bent = partial(at, numbers["nonlinear_scan"], p.nonlinear_dts)
+    lowest, highest = (
+        (bent(name, "nonlinear"), bent(name, "linear")) for name in ("lowest", "highest")
+    )
     return {
-        "solved / random": np.array(
-            [[one["optimised"] / one["random"] for one in some] for some in linear]
-        ).T,
-        "fast": np.array([[one["fast"] for one in some] for some in linear]),
-        "non-linear / linear": np.array(
-            [[one["nonlinear"] / one["linear"] for one in some] for some in lowest]
-        ).T,
-        "gain, lowest / highest": np.divide(*map(np.array, gains)).T,
+        "solved / random": (linear("optimised") / linear("random")).T,
+        "fast": linear("fast"),
+        "non-linear / linear": np.divide(*lowest).T,
+        "gain, lowest / highest": (np.subtract(*lowest) / np.subtract(*highest)).T,
     }
 
 
@@ -331,7 +316,7 @@ def _draw_taus(g: "look.Axes", h: "look.Axes", rows: list[dict], p: Parameters) 
     times = np.array(rows[0]["times"])
     for tau, hue in zip(shown, hues, strict=True):
         place = p.taus.index(tau)
-        curve = np.mean([one["curves"][place] for one in rows], axis=0)
+        curve = column(rows, "curves", place).mean(0)
         g.plot(
             times, curve / curve[-1], "o-", color=hue, ms=3, label=rf"$\tau = {tau:.2g}$"
         )
@@ -377,7 +362,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"machine (at most {machine.max():.2f}, at η = {p.etas[machine.argmax()]:g})"
         )
     for letter, key, form in (("e", "margin", ".3f"), ("f", "accuracy", ".1f")):
-        machine = np.mean([one[key] for one in _machines(numbers, "ECG5000")])
+        machine = column(_of(numbers, "ECG5000"), "machine", key).mean()
         ours, full = (
             _over(numbers, "ECG5000", name, key).mean(0)[at]
             for name in ("equation 6", "equation 5")
@@ -386,7 +371,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"({letter}) ECG5000, η = {p.eta:g}: {key} {ours:{form}} (equation 6), "
             f"{full:{form}} (equation 5), {machine:{form}} (machine)"
         )
-    chosen = [one["best"] for one in numbers["taus"]]
+    chosen = column(numbers["taus"], "best")
     near = sum(abs(np.log(tau / p.tau)) < np.log(1.6) for tau in chosen)
     values, counts = np.unique(chosen, return_counts=True)
     listed = ", ".join(f"{tau:g} in {n}" for tau, n in zip(values, counts, strict=True))

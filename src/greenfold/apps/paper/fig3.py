@@ -27,7 +27,7 @@ from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
 from ...analysis.parts import margin_parts, with_equal_covariances
 from ...math.margins import gaussian_soft_margin, state_moments
 from . import figures as look
-from .figures import BLUE, RED, FigureRun, OnSteps, best_readouts, unit_vectors
+from .figures import BLUE, RED, FigureRun, OnSteps, best_readouts, column, unit_vectors
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ def _draw_networks(panels: Any, found: list[dict], p: Parameters) -> None:
     ablation, share, gain = panels
     for number, mark in zip(range(p.n_networks), "osD^v", strict=False):
         mine = [one for one in found if one["network"] == number]
-        x, linear, full = (
-            np.array([one[key] for one in mine])
-            for key in ("strength", "linear", "nonlinear")
+        keys = ("strength", "linear", "nonlinear")
+        x, linear, full = (column(mine, key) for key in keys)
+        equal, trusted = (
+            column(mine, *path)
+            for path in (("equal", "nonlinear"), ("validity", "trustworthy"))
         )
-        equal = np.array([one["equal"]["nonlinear"] for one in mine])
-        trusted = np.array([one["validity"]["trustworthy"] for one in mine])
-        shares = np.array([share_of_covariances(one) for one in mine])
+        shares = share_of_covariances(mine)
         for axes, y in ((ablation, full / linear), (share, shares), (gain, full - linear)):
             axes.plot(x, y, "-", color=hues[number], lw=1.2)
             for filled in (True, False):
@@ -200,10 +200,11 @@ def _draw_networks(panels: Any, found: list[dict], p: Parameters) -> None:
     look.panel(gain, "e", "gain in five networks", x, y, "upper right", ncols=2)
 
 
-def share_of_covariances(one: dict) -> float:
+def share_of_covariances(rows: list[dict]) -> np.ndarray:
     """Return the share of v·M that comes from the difference of the class covariances."""
-    parts = one["parts"]
-    return parts["mean_of_covariances"] / (parts["mean_linear"] + parts["mean_bilinear"])
+    names = ("mean_of_covariances", "mean_linear", "mean_bilinear")
+    found, linear, bilinear = (column(rows, "parts", name) for name in names)
+    return found / (linear + bilinear)
 
 
 def _draw_responses(axes: "look.Axes", found: dict, p: Parameters) -> None:
@@ -284,52 +285,39 @@ def _draw_margins(axes: "look.Axes", found: list[dict]) -> None:
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
     found = numbers["responses"]
-    margins, simulated, random = [], [], []
-    for strength in p.strengths:
-        rows = [one for one in numbers["soft_margins"] if one["strength"] == strength]
-        first, at = rows[p.shown], f"    ‖μ‖ = {strength:.2f}:"
-        drawn = [
-            np.mean(one["random_nonlinear"]) - np.mean(one["random_linear"]) for one in rows
-        ]
-        ratios = [one["ratio"] for one in rows]
-        trusted = [one for one in rows if one["validity"]["trustworthy"]]
-        kept, kept_trusted = (
-            sum((one["nonlinear_simulated"] or -np.inf) > one["linear"] for one in some)
-            for some in (rows, trusted)
+    margins, simulated, random, every = [], [], [], numbers["soft_margins"]
+    by_strength = [[one for one in every if one["strength"] == s] for s in p.strengths]
+    for strength, rows in zip(p.strengths, by_strength, strict=True):
+        linear, first, at = (
+            column(rows, "linear"),
+            rows[p.shown],
+            f"    ‖μ‖ = {strength:.2f}:",
         )
+        ratios, trusted = column(rows, "ratio"), column(rows, "validity", "trustworthy")
+        # A simulated network that diverged has no κ.
+        kept = column(rows, "nonlinear_simulated").astype(float) > linear
+        drawn = column(rows, "random_nonlinear").mean(1)
+        drawn -= column(rows, "random_linear").mean(1)
         margins.append(
             f"{at} {first['linear']:.5f} and {first['nonlinear']:.5f} "
             f"({min(ratios):.2f}–{max(ratios):.2f} times as large)"
         )
         simulated.append(
-            f"{at} {kept} of {len(rows)} networks (of the networks whose expansion passes "
-            f"its checks, {kept_trusted} of {len(trusted)})"
+            f"{at} {kept.sum()} of {len(rows)} networks (of the networks whose expansion "
+            f"passes its checks, {kept[trusted].sum()} of {trusted.sum()})"
         )
         random.append(f"{at} {', '.join(f'{one:+.1e}' for one in drawn)}")
-    every = numbers["soft_margins"]
-    good, other = (
-        [
-            one["equal"]["nonlinear"] / one["linear"]
-            for one in every
-            if one["equal"]["validity"]["trustworthy"] == wanted
-        ]
-        for wanted in (True, False)
-    )
-    elsewhere = f"; elsewhere {min(other):.4f} to {max(other):.4f}" if other else ""
-    ends = [p.strengths[0], p.strengths[-1]]
-    shares = [
-        [share_of_covariances(one) for one in every if one["strength"] == strength]
-        for strength in ends
-    ]
+    equal = column(every, "equal", "nonlinear") / column(every, "linear")
+    passes = column(every, "equal", "validity", "trustworthy")
+    good, other = equal[passes], equal[~passes]
+    elsewhere = f"; elsewhere {min(other):.4f} to {max(other):.4f}" if len(other) else ""
+    ends, outer = (p.strengths[0], p.strengths[-1]), (by_strength[0], by_strength[-1])
     shares = ", ".join(
         f"{min(some):.0%} to {max(some):.0%} at ‖μ‖ = {strength:.2f}"
-        for some, strength in zip(shares, ends, strict=True)
+        for some, strength in zip(map(share_of_covariances, outer), ends, strict=True)
     )
-    gains = [
-        [one["nonlinear"] - one["linear"] for one in every if one["strength"] == strength]
-        for strength in ends
-    ]
-    ratios = ", ".join(f"{low / high:.2f}" for low, high in zip(*gains, strict=True))
+    low, high = (column(rows, "nonlinear") - column(rows, "linear") for rows in outer)
+    ratios = ", ".join(f"{one:.2f}" for one in low / high)
     return [
         f"(a) largest error of the states: linear network {found['error_linear']:.2%}, "
         f"O(α) {found['error_first_order']:.2%}; largest Re λ along the trajectory: "

@@ -28,6 +28,7 @@ from .figures import (
     OnHeartbeats,
     best_readouts,
     chunks,
+    column,
 )
 
 
@@ -131,12 +132,10 @@ def compute(run: FigureRun) -> dict:
     simulated = run.map("simulation", simulated_part, some, p, ecg, best)
     parts = ([part[key] for part in simulated] for key in ("z", "first_order"))
     z, close = map(np.concatenate, parts)
-    accuracies = np.array([one["accuracy"] for one in drawn])
+    accuracies = column(drawn, "accuracy")
     return {
         "edges": np.linspace(*p.bins),
-        "random": {
-            key: np.mean([one[key] for one in drawn], axis=0) for key in ("plus", "minus")
-        },
+        "random": {key: column(drawn, key).mean(0) for key in ("plus", "minus")},
         "best": drawn[int(accuracies.argmax())],
         "worst": drawn[int(accuracies.argmin())],
         "random_kappa": [one["kappa"] for one in drawn],

@@ -17,7 +17,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import getitem
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -148,6 +149,11 @@ def alternation(
 def chunks(total: int, size: int) -> list[range]:
     """Return the numbers 0 … total − 1 as consecutive ranges."""
     return [range(total)[i : i + size] for i in range(0, total, size)]
+
+
+def column(rows: Iterable[Any], *path: Any) -> np.ndarray:
+    """Return the value at the end of a path of keys, for every row."""
+    return np.array([reduce(getitem, path, row) for row in rows])
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from ... import Unfolding, optimize
 from ...datasets.downloads import BinarySplit
 from ...math.margins import gaussian_soft_margin
 from . import figures as look
-from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts
+from .figures import FigureRun, Heartbeats, OnHeartbeats, best_readouts, column
 
 
 @dataclass(frozen=True)
@@ -138,20 +138,15 @@ def compute(run: FigureRun) -> dict:
 
 
 def _by_eta(numbers: dict, kind: str, key: str) -> np.ndarray:
-    return np.array([[one[kind][key] for one in row] for row in numbers["eta"]])
+    return np.array([column(row, kind, key) for row in numbers["eta"]])
 
 
 def _by_value(
     rows: list[dict], key: str, values: Sequence[float], *path: str
 ) -> np.ndarray:
     """Return one column per value and one row per network."""
-    columns = []
-    for value in values:
-        chosen: list[Any] = [row for row in rows if row[key] == value]
-        for name in path:
-            chosen = [one[name] for one in chosen]
-        columns.append(chosen)
-    return np.array(columns, dtype=float).T
+    chosen = [[row for row in rows if row[key] == value] for value in values]
+    return np.array([column(some, *path) for some in chosen], dtype=float).T
 
 
 def draw(numbers: dict, p: Parameters) -> Any:

@@ -25,6 +25,7 @@ from .figures import (
     Heartbeats,
     OnHeartbeats,
     best_readouts,
+    column,
 )
 
 
@@ -125,31 +126,29 @@ def compute(run: FigureRun) -> dict:
     cells = {cell: {} for cell in PAPER}
     quantities = {"kappa": "kappa"} | {f"accuracy, {c}": c for c in CENTRES}
     for (cell, entry), (name, key) in itertools.product(cells.items(), quantities.items()):
-        values = np.array([one[cell][key] for one in networks], dtype=float)
+        values = column(networks, cell, key)
         entry[name] = _compare(values, PAPER[cell][name.partition(",")[0]])
-    optimal = [one["optimised, linear"] for one in networks]
-    drawn = [max(one["random, linear"]["kappa"]) for one in networks]
-    bent = [one["optimised, non-linear"]["kappa"] for one in networks]
-    extra = np.subtract(bent, [one["kappa"] for one in optimal])
+    kinds = ("linear", "non-linear")
+    linear, bent = (column(networks, f"optimised, {kind}", "kappa") for kind in kinds)
+
+    def above(kind: str, key: str) -> np.ndarray:
+        """Return for which networks the solved u exceeds every random u."""
+        largest = column(networks, f"random, {kind}", key).max(1)
+        return column(networks, f"optimised, {kind}", key) > largest
+
     return {
         "cells": cells,
         "separability": Heartbeats(run.ecg, p.duration).stimuli.separability,
         "separability_paper": 2.6,
-        "largest_gap": max(one["gap"] for one in optimal),
-        "optimised_above_every_random": all(
-            one["kappa"] > largest for one, largest in zip(optimal, drawn, strict=True)
-        ),
+        "largest_gap": column(networks, "optimised, linear", "gap").max(),
+        "optimised_above_every_random": above("linear", "kappa").all(),
         "networks_where_optimised_is_above_every_random": {
-            centre: min(
-                sum(
-                    one[f"optimised, {kind}"][centre] > max(one[f"random, {kind}"][centre])
-                    for one in networks
-                )
-                for kind in ("linear", "non-linear")
-            )
-            for centre in CENTRES
+            centre: min(above(kind, centre).sum() for kind in kinds) for centre in CENTRES
         },
-        "gain_of_nonlinearity": {"mean": np.mean(extra), "s.d.": np.std(extra)},
+        "gain_of_nonlinearity": {
+            "mean": (bent - linear).mean(),
+            "s.d.": (bent - linear).std(),
+        },
         "centres": CENTRES,
         "networks": networks,
     }

@@ -21,7 +21,7 @@ from ...analysis.parts import MarginParts, margin_parts
 from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
 from ...optimizers.result import relative_gap
-from ...stimuli.frame import frame_with_series
+from ...stimuli.frame import Frame, frame_with_series
 
 PROVEN = 1e-3  # an optimum counts as proven up to this relative distance from the bound
 
@@ -133,52 +133,23 @@ class Row:
         return [one for one in listed if one is not None]
 
 
+def first_frame(classifier: ReservoirClassifier, task: Split) -> Frame:
+    """Return coordinates, moments and series of the first comparison, as in the fit."""
+    series, labels = read_aligned(classifier, task.X, fitting=False), classifier.classes_
+    codes = np.searchsorted(labels, np.asarray(task.y))
+    weights = class_weights(classifier, np.bincount(codes, minlength=len(labels)))[codes]
+    first = codes == classifier.compared_[0]
+    return frame_with_series(series, first, weights, classifier.input_scaling)
+
+
 def parts_of(task: Split, row: Row) -> MarginParts | None:
     """Return what κ of the first comparison is made of; None without a quadratic kernel."""
     fitted = row.classifier
     system = fitted.unfolding_
     if not isinstance(system, Unfolding) or system.degree != 2:
         return None
-    head, first = fitted.heads_[0], fitted.compared_[0]
-    series = read_aligned(fitted, task.X, fitting=False)
-    codes = np.searchsorted(fitted.classes_, np.asarray(task.y))
-    weights = class_weights(fitted, np.bincount(codes, minlength=len(fitted.classes_)))
-    frame = frame_with_series(series, codes == first, weights[codes], fitted.input_scaling)
+    head, frame = fitted.heads_[0], first_frame(fitted, task)
     return margin_parts(system, frame.stimuli, head.u, head.v, fitted.eta_)
-
-
-def measure(
-    classifier: ReservoirClassifier,
-    task: Split,
-    *,
-    noise: float,
-    seed: int = 0,
-    seconds: float = 0.0,
-    for_noise: ReservoirClassifier | None = None,
-) -> Row:
-    """Return the scores of a classifier on the test series, or else the training series.
-
-    ``for_noise`` is a classifier fitted for the noise; by default the same classifier.
-    """
-    X, y, _ = task.judged
-    hardened = for_noise or classifier
-    given, order = classifier.input_projection, classifier.order
-    # Bound on the mean soft margin of the comparisons.
-    bound = float(np.mean(classifier.soft_margin_bound_))
-    if classifier.shared_bound_ is not None:
-        bound = classifier.shared_bound_ / len(classifier.heads_)
-    return Row(
-        classifier,
-        accuracy=float(np.mean(classifier.predict(X) == y)),
-        noisy_accuracy=noisy_accuracy(hardened, X, y, noise, rng=seed),
-        noise=noise,
-        noisy_eta=float(hardened.eta_),
-        bound=bound,
-        seconds=seconds,
-        order=order if isinstance(order, str) else int(order),
-        projection=given if isinstance(given, str) else "random",
-        soft_margin=float(np.mean(classifier.soft_margin_)),
-    )
 
 
 def compare(
@@ -217,7 +188,7 @@ def compare(
     list of Row
         One row per variant, for `write_report`.
     """
-    rows, variants = [], list(variants)
+    rows, variants, (X, y, _) = [], list(variants), task.judged
     # Which variants use a parameter; the others leave it out, if there are both.
     used = {
         "alpha": [order != 0 for _, order in variants],
@@ -233,12 +204,28 @@ def compare(
         settings |= {"input_projection": projection, "random_state": seed}
         begun = time.perf_counter()
         fitted = ReservoirClassifier(**settings).fit(task.X, task.y)
-        options: Any = {"seed": seed, "seconds": time.perf_counter() - begun}
+        seconds, hardened = time.perf_counter() - begun, fitted
         chosen = settings.get("eta", "cv") == "cv" and not settings.get("readout_noise")
         if refit and noise and chosen:
             hardened = ReservoirClassifier(**{**settings, "readout_noise": noise})
-            options["for_noise"] = hardened.fit(task.X, task.y)
-        rows.append(measure(fitted, task, noise=noise, **options))
+            hardened.fit(task.X, task.y)
+        # Bound on the mean soft margin of the comparisons.
+        bound = float(np.mean(fitted.soft_margin_bound_))
+        if fitted.shared_bound_ is not None:
+            bound = fitted.shared_bound_ / len(fitted.heads_)
+        row = Row(
+            fitted,
+            accuracy=float(np.mean(fitted.predict(X) == y)),
+            noisy_accuracy=noisy_accuracy(hardened, X, y, noise, rng=seed),
+            noise=noise,
+            noisy_eta=float(hardened.eta_),
+            bound=bound,
+            seconds=seconds,
+            order=order,
+            projection=projection if isinstance(projection, str) else "random",
+            soft_margin=float(np.mean(fitted.soft_margin_)),
+        )
+        rows.append(row)
     return share_bounds(rows)
 
 

@@ -22,13 +22,11 @@ from ... import ReservoirClassifier, optimize
 from ...analysis import curves as margin_curves
 from ...analysis.masks import MaskStudy
 from ...analysis.stretches import StretchScores
-from ...estimators.base import class_weights
 from ...estimators.series import read_aligned
 from ...math.margins import state_moments
 from ...math.sphere import maximize_on_sphere
-from ...stimuli.frame import Frame, frames_of
 from ..style import BASE
-from .comparison import Row, Split
+from .comparison import Row, Split, first_frame
 
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
@@ -109,17 +107,6 @@ class Picture:
         self.axes.fill_between(x, low, high, color=CODES[hue], alpha=_PALE, lw=0)
         if label:
             self.keys.append(Key(label, hue, "fill", _PALE))
-
-    @contextmanager
-    def beside(self, y: str) -> Iterator[Any]:
-        """Yield axes with a scale of their own on the right, and draw the figure again."""
-        with mpl.rc_context({**_LOOK, "svg.hashsalt": self.name}):
-            twin = self.axes.twinx()
-            twin.grid(visible=False)
-            twin.margins(x=0)
-            twin.set_ylabel(y)
-            yield twin
-            self.svg = _to_svg(self.figure, self.name)
 
     def add_key(self, label: str, hue: str, dash: int = 0, opacity: float = 1.0) -> None:
         """Add a line to the legend."""
@@ -214,28 +201,22 @@ def class_means(task: Split, row: Row) -> list[Picture]:
     values, labels = series.values, row.classifier.classes_
     if series.present is not None:
         values = np.where(series.present[:, None, :], values, np.nan)
-    first = _kernels(row)[:1]
-    found = means_over_time(values, task.y, labels, _steps(row), _TIME)
-    for channel, made in enumerate(found):
-        for label, kernel in first:
-            largest = 1.1 * float(np.abs(kernel.linear).max()) or 1.0
-            with made.beside("kernel a(t) (states per input)") as twin:
-                own = line_style(TEXT, DOTTED)
-                twin.plot(_steps(row), kernel.linear[channel], lw=1.2, **own)
-                twin.set_ylim(-largest, largest)
-                twin.set_xlim(made.axes.get_xlim())
-            made.add_key(f"kernel of {label}, right axis", TEXT, DOTTED)
-            made.caption += (
-                f" Where the kernel is positive, a larger input speaks for {label}; its "
-                "zero is in the middle of the right axis."
-            )
-    return found
+    first = next(((label, one.linear) for label, one in _kernels(row)), None)
+    return means_over_time(values, task.y, labels, _steps(row), _TIME, first)
 
 
 def means_over_time(
-    values: np.ndarray, y: ArrayLike, labels: np.ndarray, times: np.ndarray, x: str
+    values: np.ndarray,
+    y: ArrayLike,
+    labels: np.ndarray,
+    times: np.ndarray,
+    x: str,
+    kernel: tuple[str, np.ndarray] | None = None,
 ) -> list[Picture]:
-    """Draw mean and spread of series (n_cases, n_channels, n_steps), NaN where missing."""
+    """Draw mean and spread of series (n_cases, n_channels, n_steps), NaN where missing.
+
+    ``kernel`` is the linear kernel (n_channels, n_steps) of a class, with its name.
+    """
     found = []
     for channel in range(min(n_channels := values.shape[1], MAX_CHANNELS)):
         which = f", channel {channel + 1} of {n_channels}" if n_channels > 1 else ""
@@ -250,7 +231,22 @@ def means_over_time(
                 made.band(times, mean - spread, mean + spread, _class_hue(i))
                 made.line(times, mean, _class_hue(i), i, f"{label} ({len(own)} series)")
             made.axes.margins(x=0)
-        made.caption = "Lines: mean of the training series. Bands: one standard deviation."
+            made.caption = (
+                "Lines: mean of the training series. Bands: one standard deviation."
+            )
+            if kernel is not None:
+                label, a = kernel
+                largest = 1.1 * float(np.abs(a).max()) or 1.0
+                twin = made.axes.twinx()
+                twin.grid(visible=False)
+                twin.margins(x=0)
+                twin.plot(times, a[channel], lw=1.2, **line_style(TEXT, DOTTED))
+                twin.set(ylim=(-largest, largest), ylabel="kernel a(t) (states per input)")
+                made.add_key(f"kernel of {label}, right axis", TEXT, DOTTED)
+                made.caption += (
+                    f" Where the kernel is positive, a larger input speaks for {label}; "
+                    "its zero is in the middle of the right axis."
+                )
         found.append(made)
     return found
 
@@ -350,23 +346,12 @@ def _clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
     return made
 
 
-def _frame(classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike) -> Frame:
-    """Return coordinates and moments of the first comparison, as in the fit."""
-    series = read_aligned(classifier, X, fitting=False)
-    codes = np.searchsorted(classifier.classes_, np.asarray(y))
-    counts = np.bincount(codes, minlength=len(classifier.classes_))
-    weights = class_weights(classifier, counts)
-    first, ones = [classifier.compared_[0]], np.ones(len(codes))
-    (frame,) = frames_of(series, codes, ones, weights, first, classifier.input_scaling)
-    return frame
-
-
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
     """Draw the best κ so far over the evaluations, for the linear solved rows."""
     curves = []
     for row in rows:
         if row.is_solved and not row.classifier.order:
-            stimuli = _frame(row.classifier, task.X, task.y).stimuli
+            stimuli = first_frame(row.classifier, task).stimuli
             again = optimize(row.classifier.unfolding_, stimuli, row.classifier.eta_)
             again.raise_if_interrupted()
             curves.append((row, again.history[:, 0] - again.history[:, 1]))
@@ -411,7 +396,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
         early = ""
         for row in rows:
-            times, values = _margins_over_time(row.classifier, task.X, task.y)
+            times, values = _margins_over_time(row.classifier, task)
             top = int(values.argmax())
             made.line(times, values, _hue(row), bool(row.order), _name(row))
             if row.is_solved and not early and values[top] > _EARLIER * abs(values[-1]):
@@ -428,7 +413,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
 
 
 def _margins_over_time(
-    classifier: ReservoirClassifier, X: ArrayLike, y: ArrayLike
+    classifier: ReservoirClassifier, task: Split
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return readout times, and κ of the first u with the best readout at each time."""
     unfolding: Any = classifier.unfolding_
@@ -436,15 +421,15 @@ def _margins_over_time(
     n_steps = unfolding.n_steps
     steps = np.unique(np.linspace(1, n_steps, min(_N_TIMES, n_steps)).round()).astype(int)
     times = steps * unfolding.dt
-    frame, u = _frame(classifier, X, y), classifier.heads_[0].u
+    frame, u = first_frame(classifier, task), classifier.heads_[0].u
     if unfolding.is_linear:
         own: Any = {"u": u, "eta": eta}
         found = margin_curves.margin_over_time(unfolding, frame.stimuli, times, **own)
         return times, found.soft_margin
-    series = read_aligned(classifier, X, fitting=False)
+    series = read_aligned(classifier, task.X, fitting=False)
     room = max(50, _NUMBERS // (n_steps * unfolding.n_neurons))
     chosen = slice(None, None, -(-len(series) // room))
-    own = (np.asarray(y) == classifier.classes_[classifier.compared_[0]])[chosen]
+    own = (np.asarray(task.y) == classifier.classes_[classifier.compared_[0]])[chosen]
     moved = series[chosen].moved(frame.centre, frame.scale)
     paths = unfolding.states(moved, u, trajectories=True)
     weights = np.array(frame.share)[own.astype(int)]

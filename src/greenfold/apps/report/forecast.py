@@ -12,7 +12,7 @@ from ..._base.checks import needs
 from ...datasets import SampledSeries
 from ...estimators.sequences import Backtest, ReservoirForecaster
 from ...estimators.sequences.backtest import DELAYS, DRAWN, LAST, MEAN, OWN, SEASON
-from .page import fill_page, write_page
+from .page import fill_page
 
 #: Number of channels to draw, beginning with the first.
 _SHOWN = 4
@@ -117,7 +117,8 @@ def write_forecast_page(path: str | Path, study: ForecastStudy, command: str) ->
     medians = dict(study.table.medians)
     del medians[OWN]
     with needs("A page", "report"):
-        text = fill_page(
+        return fill_page(
+            path,
             "forecast",
             study=study,
             others=sorted(medians, key=medians.__getitem__)[:2],
@@ -126,7 +127,6 @@ def write_forecast_page(path: str | Path, study: ForecastStudy, command: str) ->
             pictures=list(_pictures(study)),
             command=command,
         )
-    return write_page(path, text)
 
 
 def _pictures(study: ForecastStudy) -> Iterator[Any]:

@@ -52,9 +52,9 @@ def _number(value: float | None) -> str:
     return f"{float(value):.4g}".replace("-", "−")
 
 
-def fill_page(template: str, **values: object) -> str:
-    """Return a filled page of this folder, with the date and the versions of packages."""
-    return fill_template(
+def fill_page(path: str | Path, template: str, **values: object) -> Path:
+    """Write a page of this folder, with the date and the versions of packages."""
+    text = fill_template(
         f"report/{template}.html",
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         versions=versions("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2").items(),
@@ -63,6 +63,7 @@ def fill_page(template: str, **values: object) -> str:
         percent=lambda share: f"{round(100 * share, 1) + 0.0:.1f} %".replace("-", "−"),
         **values,
     )
+    return write_page(path, text)
 
 
 def write_report(
@@ -103,17 +104,6 @@ def write_report(
     ...     page.stat().st_size > 10_000
     True
     """
-    return write_page(path, render(task, rows, remark, command, on_part))
-
-
-def render(
-    task: Split,
-    rows: Sequence[Row],
-    remark: str,
-    command: str,
-    on_part: Callable[[str], None] | None,
-) -> str:
-    """Return the page of `write_report` as text."""
     with needs("A page", "report"):
         from . import figures
     main = headline(rows, len(task.judged[1]))
@@ -140,6 +130,7 @@ def render(
 
     compared = (labels, fitted.soft_margin_, fitted.soft_margin_bound_)
     return fill_page(
+        path,
         "report",
         task=task,
         rows=rows,
@@ -203,7 +194,8 @@ def write_pooled_page(
         pictures.append(figures.moving_stretches(scored))
     found = fitted.predict(X)
     known = np.isin(y, labels)
-    text = fill_page(
+    return fill_page(
+        path,
         "pooled",
         task=task,
         judged=judged,
@@ -215,7 +207,6 @@ def write_pooled_page(
         table=confusion_matrix(y[known], found[known], labels=labels.tolist()),
         command=command,
     )
-    return write_page(path, text)
 
 
 def write_mask_page(
@@ -251,4 +242,4 @@ def write_mask_page(
     shown: Any = {"study": study, "fitted": device.fitted, "rows": rows, "notes": notes}
     shown["entries"] = list(zip(names, values.tolist(), strict=True))
     shown["pictures"] = [figures.mask_margins(study), figures.mask_values(values)]
-    return write_page(path, fill_page("mask", name=name, command=command, **shown))
+    return fill_page(path, "mask", name=name, command=command, **shown)
