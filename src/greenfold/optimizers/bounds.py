@@ -29,23 +29,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, qr
+from scipy.linalg import block_diag, eigh
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from ..devices.masks.mask import Constraint
 from ..math.class_moments import root
 from ..math.krylov import largest_eigenpairs
-from .linear import LinearProblem, Responses
+from .linear import AMPLIFIED, LinearProblem, Responses
 
-#: Amplification (``LinearProblem.growth``) above which a network needs special care.
-AMPLIFIED = 1e3
-#: Number of random inputs used to find steep directions, and the share in a smoothed
-#: maximum below which a direction is left out.
-_PROBES, _NEGLIGIBLE = 64, 1e-9
+#: Share in a smoothed maximum below which a direction is left out.
+_NEGLIGIBLE = 1e-9
 #: Rounding error of a difference, as a share of that of a sum of Green's functions.
 _SHARE = 1 / 8
 #: Relative error of an eigenvalue, and number of eigenvalues computed for a large network.
@@ -98,17 +95,14 @@ def metric_of(problem: LinearProblem) -> Metric:
 
     Only ψa matters, so the search for kernels is limited to the range of ψ. And
     d = μ − ηψa matters only through G(d): if all kernels of the system lie in the span of
-    Q, the best a does too (it has the smallest aᵀψa of all a with the same Qᵀψa). The
-    kernels of a network that moves smoothly span few dimensions, for example 30 for 140
-    steps.
+    Q, the best a does too (it has the smallest aᵀψa of all a with the same Qᵀψa).
 
     If the network amplifies strongly, σ_max(G(d)) is far steeper along some directions. The
     Frobenius norm of G(d) shows which.
     """
     curved, n_channels = problem.eta * problem.stimuli.psi, problem.stimuli.n_channels
     basis, sizes = root(curved)
-    probed = _probed(problem)
-    Q = _span(probed.transpose(1, 0, 2).reshape(problem.stimuli.n_steps, -1))
+    Q = problem.combined_steps
     if n_channels * Q.shape[1] < len(sizes):
         columns = np.kron(np.eye(n_channels), Q)
         left, sizes, _ = np.linalg.svd(columns.T @ basis * sizes, full_matrices=False)
@@ -118,7 +112,7 @@ def metric_of(problem: LinearProblem) -> Metric:
     made = curved @ inverse
     if problem.growth > AMPLIFIED and len(sizes):
         inner = np.eye(len(sizes))
-        for R in probed:
+        for R in problem.probed:
             for part in made.reshape(n_channels, problem.stimuli.n_steps, -1):
                 seen = part.T @ R
                 inner += seen @ seen.T
@@ -126,25 +120,6 @@ def metric_of(problem: LinearProblem) -> Metric:
         scale = np.sqrt(np.maximum(values, 1.0))
         made, inverse = made @ (vectors * scale), inverse @ (vectors / scale)
     return Metric(made, inverse)
-
-
-def _span(columns: np.ndarray) -> np.ndarray:
-    """Return orthonormal columns with the same span, up to rounding."""
-    Q, R, _ = cast("tuple[np.ndarray, ...]", qr(columns, mode="economic", pivoting=True))
-    sizes = np.abs(np.diag(R))
-    return Q[:, sizes > 1e-12 * sizes.max(initial=0.0)]
-
-
-def _probed(problem: LinearProblem) -> np.ndarray:
-    """Return the responses to random input projections, (n_probes, n_steps, n_outputs)."""
-    system, n_steps = problem.system, problem.stimuli.n_steps
-    n_probes = 2 + 2 * n_steps // system.n_outputs  # twice as many columns as steps
-    if problem.growth > AMPLIFIED:
-        n_probes = max(n_probes, _PROBES)
-    shape = (system.n_inputs, min(system.n_inputs, n_probes))
-    u = np.random.default_rng(1).standard_normal(shape)
-    R = system.input_response(u / np.sqrt(shape[1]))
-    return R.reshape(shape[1], n_steps, -1)
 
 
 def soft_maximum(

@@ -26,9 +26,9 @@ from ..stimuli.regression import RegressionTask
 from ..systems import System
 from . import normal
 from .alternating import alternate
-from .bounds import AMPLIFIED, QUICK, Relaxation
+from .bounds import QUICK, Relaxation
 from .branch_and_bound import Directions, Tree
-from .linear import Candidate, LinearProblem, ascend
+from .linear import AMPLIFIED, Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
 from .result import Projections, RegressionProjections, proven, relative_gap

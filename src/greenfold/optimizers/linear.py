@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 from scipy.optimize import minimize
 
-from .._base.arrays import is_sparse
+from .._base.arrays import batches, is_sparse
 from .._base.checks import formable
 from ..math.class_moments import Factored, Symmetric, root
 from ..math.krylov import largest_eigenpairs
 from ..math.margins import SoftMargin, gaussian_margin
 from ..math.sphere import (
     KernelQuadratic,
+    best_margins,
     gram,
     in_singular_basis,
-    maximize_on_sphere,
     solve_in_eigenbasis,
 )
 from ..networks.matrices import SPARSE_NEURONS, diagonal
@@ -37,10 +37,12 @@ _PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
 #: Size up to which a dense decomposition is as fast as Lanczos iteration, and the relative
 #: residual at which that iteration stops.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
-#: For κ of many projections: limit of the entries of a table, number of steps up to which
-#: kernels are not compressed, and relative size below which a direction of kernels is only
-#: rounding.
-_TABLE, _FEW_STEPS, _SPANNED = 2**24, 20, 1e-11
+#: For κ of many projections: limit of the entries of a table.
+_TABLE = 2**24
+#: Amplification (`LinearProblem.growth`) above which a network needs special care; number
+#: of random inputs that then find steep directions; and relative size below which a
+#: direction of kernels is only rounding.
+AMPLIFIED, _MANY_PROBES, _SPANNED = 1e3, 64, 1e-12
 #: Drop below the best κ that counts as the value at a u where the network diverges, in
 #: units of the terms of κ at the start.
 _WALL = 10.0
@@ -183,22 +185,52 @@ class LinearProblem:
         """Return κ of several u (n, n_inputs, n_channels) with their best readouts.
 
         They have about six digits: many squares are formed at once. Without noise on the
-        states, this is many times faster than `best_readout` in turn.
+        states, this is faster than `best_readout` in turn.
         """
-        tables = self._tables
-        if tables is None:
+        size = self.system.n_inputs * self.stimuli.n_steps * self.system.n_outputs
+        if self.is_noisy or size > _TABLE:
             return np.array([self.best_readout(u)[1].value for u in U])
-        step = max(1, _TABLE // max(1, tables.n_values))
-        parts = [tables.values(U[k : k + step], self.eta) for k in range(0, len(U), step)]
-        return np.concatenate(parts)
+        table, mu, psi = self._table
+        shape = len(mu), self.system.n_outputs
+        found = list[np.ndarray]()
+        for part in batches(len(U), 8.0 * shape[0] * shape[1], 8 * _TABLE):
+            R = np.tensordot(U[part], table, axes=(1, 0))  # channel after channel
+            found.append(best_margins(R.reshape(-1, *shape), mu, psi, self.eta))
+        return np.concatenate(found)
 
     @cached_property
-    def _tables(self) -> _Tables | None:
-        """What `values` computes with; None with noise, or if it would be too large."""
+    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Responses (n_inputs, r · n_outputs), μ and ψ in r combinations of the steps."""
+        n, steps = self.system.n_inputs, self.combined_steps
+        every = self.system.input_response(np.eye(n)).reshape(n, len(steps), -1)
+        columns = np.kron(np.eye(self.stimuli.n_channels), steps)
+        psi = columns.T @ (self.stimuli.psi @ columns)
+        return (steps.T @ every).reshape(n, -1), columns.T @ self.stimuli.mu, psi
+
+    @cached_property
+    def probed(self) -> np.ndarray:
+        """Responses to random input projections, (n_probes, n_steps, n_outputs)."""
         system, n_steps = self.system, self.stimuli.n_steps
-        if self.is_noisy or system.n_inputs * n_steps * system.n_outputs > _TABLE:
-            return None
-        return _Tables.of(self)
+        n_probes = 2 + 2 * n_steps // system.n_outputs  # twice as many columns as steps
+        if self.growth > AMPLIFIED:
+            n_probes = max(n_probes, _MANY_PROBES)
+        shape = (system.n_inputs, min(system.n_inputs, n_probes))
+        u = np.random.default_rng(1).standard_normal(shape)
+        R = system.input_response(u / np.sqrt(shape[1]))
+        return R.reshape(shape[1], n_steps, -1)
+
+    @cached_property
+    def combined_steps(self) -> np.ndarray:
+        """Orthonormal combinations of the steps (n_steps, r) that span all kernels.
+
+        The kernels of a network that moves smoothly span few dimensions, for example 30 for
+        140 steps.
+        """
+        columns = self.probed.transpose(1, 0, 2).reshape(self.stimuli.n_steps, -1)
+        made = qr(columns, mode="economic", pivoting=True)
+        Q, R, _ = cast("tuple[np.ndarray, ...]", made)
+        sizes = np.abs(np.diag(R))
+        return Q[:, sizes > _SPANNED * sizes.max(initial=0.0)]
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return b and Q of κ = b·v − (η/2) vᵀQv at one u, for unit v."""
@@ -333,69 +365,6 @@ class LinearProblem:
         sums = map(self.system.response_sum, [self.by_channel(d)])
         sigma, u, left = Responses(sums, n_channels, n_inputs).leading()
         return sigma, u, left[0]
-
-
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """κ of many input projections at once, in few coordinates of the kernels.
-
-    ``responses`` (n_inputs, r · n_outputs) maps u of one channel to the responses of r
-    combinations of the steps, which span all kernels. In these coordinates, the mean of
-    the stimuli is ``mu`` and their covariance is the square of ``root``.
-    """
-
-    responses: np.ndarray
-    mu: np.ndarray
-    root: np.ndarray
-    n_outputs: int
-
-    @classmethod
-    def of(cls, problem: LinearProblem) -> _Tables:
-        """Return the tables of a problem without noise on the states."""
-        system, stimuli = problem.system, problem.stimuli
-        n, n_steps, n_channels = system.n_inputs, stimuli.n_steps, stimuli.n_channels
-        every = system.input_response(np.eye(n)).reshape(n, n_steps, -1)
-        steps = np.eye(n_steps)
-        if n_steps > _FEW_STEPS:
-            shape = 1 + 2 * n_steps // system.n_outputs, n
-            drawn = np.random.default_rng(0).standard_normal(shape)
-            probed = np.tensordot(drawn, every, axes=1).transpose(1, 0, 2)
-            left, sizes, _ = np.linalg.svd(probed.reshape(n_steps, -1), full_matrices=False)
-            steps = left[:, sizes > _SPANNED * sizes.max(initial=0.0)]
-        few = np.tensordot(every, steps, axes=(1, 0)).transpose(0, 2, 1).reshape(n, -1)
-        columns = np.kron(np.eye(n_channels), steps)
-        basis, scale = root(stimuli.psi)
-        own = columns.T @ basis * scale
-        triangle: np.ndarray = np.linalg.qr(own.T)[1]  # has no more rows than columns
-        return cls(few, columns.T @ stimuli.mu, triangle.T, system.n_outputs)
-
-    @property
-    def n_values(self) -> int:
-        """Number of values of one response."""
-        return self.n_outputs * len(self.mu)
-
-    def values(self, U: np.ndarray, eta: float) -> np.ndarray:
-        """Return κ of unit u (n, n_inputs, n_channels)."""
-        flat = np.tensordot(U, self.responses, axes=(1, 0))
-        R = flat.reshape(len(U), len(self.mu), self.n_outputs)  # channel after channel
-        b, seen = self.mu @ R, self.root.T @ R
-        rank = seen.shape[1]
-        if not rank:
-            return np.linalg.norm(b, axis=1)
-        if self.n_outputs <= rank:
-            Q = seen.swapaxes(1, 2) @ seen
-            return maximize_on_sphere(b, eta * Q).value
-        _, sizes, right = np.linalg.svd(seen, full_matrices=False)
-        sizes, right = sizes[:, ::-1], right[:, ::-1]
-        c = (right @ b[:, :, None])[:, :, 0]
-        rest = np.zeros(len(U))
-        if rank < len(self.mu):
-            rest = np.linalg.norm(b - (c[:, None] @ right)[:, 0], axis=1)
-        c = np.column_stack([rest, c])
-        q = np.column_stack([np.zeros(len(U)), eta * sizes**2])
-        # Singular values are precise to the rounding of the largest one.
-        known = eta * (1e-14 * sizes[:, -1:]) ** 2
-        return solve_in_eigenbasis(c, q, np.eye(rank + 1), resolution=known).value
 
 
 def problem_under_noise(
