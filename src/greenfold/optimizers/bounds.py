@@ -683,7 +683,7 @@ class Relaxation:
 
     def prove(
         self,
-        kernels: list[np.ndarray],
+        kernel: np.ndarray,
         T: np.ndarray,
         start: np.ndarray | None,
         *,
@@ -691,13 +691,13 @@ class Relaxation:
         tol: float = 1e-10,
         rise: float = np.inf,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Bound κ at given kernels and T = t − ηp_min from products with the system alone.
+        """Bound κ at a kernel and T = t − ηp_min from products with the system alone.
 
         Returns the leading directions (n_inputs, n_channels, count), the largest last, and
-        the readouts (n_outputs, n_parts, count) that they call for. The largest eigenvalue
-        is found to the relative ``tol``, from ``start``, which has the form of directions.
+        the readouts (n_outputs, count) that they call for. The largest eigenvalue is found
+        to the relative ``tol``, from ``start``, which has the form of directions.
         """
-        linearised = _Linearised(self.parts, kernels)
+        linearised = _Linearised(self.parts, [kernel])
         responses, t = linearised.responses, self._allowed(T)
         flat = None
         if start is not None:
@@ -707,8 +707,8 @@ class Relaxation:
         )
         self.n_evaluations += 1
         z, share = np.zeros(0), np.ones(1)
-        self._record(linearised, kernels, t, z, float(values[-1]), share, vectors[:, -1:])
-        return responses.as_projection(vectors), readouts.swapaxes(0, 1)
+        self._record(linearised, [kernel], t, z, float(values[-1]), share, vectors[:, -1:])
+        return responses.as_projection(vectors), readouts[0]
 
     def prove_within(
         self,
@@ -736,7 +736,7 @@ class Relaxation:
             damping = joint.damping(damping)
         n_channels, n = part.stimuli.n_channels, part.system.n_inputs
         if damping is None:
-            return np.inf, np.zeros((n, n_channels, 0)), np.zeros((len(outputs), 1, 0))
+            return np.inf, np.zeros((n, n_channels, 0)), np.zeros((len(outputs), 0))
 
         def square(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             driven = responses.drive(flat)[0]
@@ -759,22 +759,11 @@ class Relaxation:
         )
         self.n_evaluations += 1
         directions = responses.as_projection(found.vectors)
-        return constant + 0.5 * found.highest, directions, found.beside[:, None]
+        return constant + 0.5 * found.highest, directions, found.beside
 
     def _allowed(self, T: np.ndarray) -> np.ndarray:
         """Return t = T + ηp_min, positive; that of a small space may be too small."""
         return np.maximum(T + self.floors, _LEAST * np.abs(T).max(initial=0.0))
-
-    def slopes(
-        self, kernels: list[np.ndarray], u: np.ndarray, V: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradients of Σκ_j by u and by the readouts V (n_outputs, n_parts)."""
-        responses = _Linearised(self.parts, kernels).responses
-        by_u = responses.as_projection(responses.pull(V.T))
-        by_v = responses.drive(u.T.reshape(-1, 1))[:, :, 0].T
-        # The noise draws readouts towards P v.
-        each = zip(self.parts, V.T, by_v.T, strict=True)
-        return by_u, np.stack([slope - p.noise_slope(v) for p, v, slope in each], axis=1)
 
     def lower(
         self,

@@ -32,7 +32,7 @@ from .linear import AMPLIFIED, Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
 from .result import Projections, RegressionProjections, proven, relative_gap
-from .subspace import Solved, Space, SpaceSearch
+from .subspace import SpaceSearch
 
 #: Default limit of the number of nodes of the tree; limit of nodes times products per
 #: Newton step; and mean number of Newton steps per node after which the search stops.
@@ -172,6 +172,7 @@ class Search:
         #: The leaves of the tree, or its root.
         self.leaves = [self.relaxation]
         self.best: Candidate | None = None
+        self.is_interrupted = False
         #: Soft margins up to this size count as zero, if class means coincide (case A).
         self.rounding = 0.0
 
@@ -259,7 +260,7 @@ class Search:
         except KeyboardInterrupt:
             if self.best is None:
                 raise
-            status = "interrupted"
+            status, self.is_interrupted = "interrupted", True
         return self.described(status), self.relaxation.n_evaluations + self.n_nodes
 
     def described(self, status: str) -> Candidate:
@@ -336,32 +337,23 @@ class Search:
         """Solve on few directions of a large system; return whether the gap is closed."""
 
         def small(
-            space: Space, start: np.ndarray | None, tol: float, max_nodes: int | None = 0
-        ) -> Solved:
-            search = Search(space.problem(self.problem), tol, max_nodes)
+            problem: LinearProblem,
+            start: np.ndarray | None,
+            tol: float,
+            max_nodes: int | None,
+        ) -> Search:
+            search = Search(problem, tol, max_nodes)
             if start is not None and tol == np.inf:
                 search.ascend(start, _REACH)
-                best = search.best
             else:
-                best, n_evaluations = search.run(start)
-                self.n_nodes += n_evaluations
-            assert best is not None
-            interrupted = best.status == "interrupted"
-            v, value = best.v[:, None], best.margin.value
-            leaves = search.leaves if search.is_closed else []
-            return Solved(best.u, v, value, search.relaxation, interrupted, leaves)
+                self.n_nodes += search.run(start)[1]
+            return search
 
-        given = None
-        if self.best is not None:
-            v = self.best.v[:, None]
-            given = Solved(self.best.u, v, self.value, self.relaxation)
-        search = SpaceSearch(self.relaxation, small, self.tol, given)
+        search = SpaceSearch(self.relaxation, small, self.tol, self.best)
         interrupted = search.run(self.max_nodes)
         self.branched = search.branched
-        assert search.best is not None
-        u, v = search.best.u, search.best.readouts[:, 0]
-        if self.best is None or search.best.value > self.value:
-            self.keep(Candidate(u, v, self.problem.margin(u, v), "converged"))
+        if (found := search.best) is not None and found is not self.best:
+            self.keep(replace(found, margin=self.problem.margin(found.u, found.v)))
         if interrupted:
             raise KeyboardInterrupt
         return self.is_closed

@@ -117,10 +117,6 @@ class LinearProblem:
         above = (t + self.eta * (values - values[0]))[:, None]
         return vectors @ ((vectors.T @ states) / above)
 
-    def noise_slope(self, v: np.ndarray) -> np.ndarray:
-        """Return ηPv, by which the noise on the states lowers the gradient of κ."""
-        return 0.0 * v if self.covariance is None else self.eta * (self.covariance @ v)
-
     def multiplier(self, x: np.ndarray) -> float:
         """Return the t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
         if self.covariance is None or not x.any():
