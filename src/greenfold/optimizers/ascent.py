@@ -279,33 +279,18 @@ class Refinement:
         at all of them, the error is raised.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
-            ends: list[Candidate] = []
-            refused = stopped = None
-            try:
+
+            def counted() -> Iterator[np.ndarray]:
                 for index, u in enumerate(starts):
-                    bar.advance(0, f"start {index + 1} of {n_starts}")
-                    try:
-                        end = self._follow(u)
-                    except FloatingPointError as error:
-                        refused = error
-                        continue
-                    if end.status == "interrupted":
-                        stopped = end
-                        break
-                    ends.append(end)
-                    bar.advance()
-            except KeyboardInterrupt:
-                if not ends:
-                    raise
-                stopped = ends[-1]
-            if stopped is not None:
-                # The interrupted start has κ of some series only, so prefer finished ends.
-                best = max(ends or [stopped], key=lambda end: end.margin.value)
+                    bar.advance(index > 0, f"start {index + 1} of {n_starts}")
+                    yield u
+
+            ends = collect(counted(), self._follow)
+            if ends[-1].status == "interrupted":
+                best = max(ends, key=lambda end: end.margin.value)
                 found = self._settled(best, "interrupted", len(best.history))
                 return found, [found.margin.value]
-            if not ends:
-                assert refused is not None
-                raise refused
+            bar.advance()
             return self._finish(ends, bar)
 
     def _ascent(
@@ -316,8 +301,6 @@ class Refinement:
     def _follow(self, u: np.ndarray) -> Candidate:
         """Ascend in the rough problem from one start; κ of the end is on all series."""
         found = self._ascent(self._rough, u, _ROUGH_TOL, _ROUGH_REACH)
-        if found.status == "interrupted":
-            return found
         v, margin = self._single.best_readout(found.u)
         return replace(found, v=v, margin=margin)
 
