@@ -25,7 +25,6 @@ from ..math.class_moments import root
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from . import normal
-from .alternating import alternate
 from .bounds import QUICK, Relaxation
 from .branch_and_bound import Directions, Tree
 from .linear import AMPLIFIED, Candidate, LinearProblem, ascend
@@ -55,9 +54,9 @@ _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 _ROUGH_TOL, _SAME, _BEHIND = 1e-7, 1e-4, 3e-4
 #: Amplification above which rounding hides all signals that are not amplified.
 _BEYOND = 1e13
-#: For strong amplification: numbers of single and random inputs to try, of the best inputs
-#: to ascend from, and of rounds of alternation at the end.
-_MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
+#: For strong amplification: numbers of single and random inputs to try, and of the best
+#: inputs to ascend from.
+_MAX_SINGLE, _RANDOM_STARTS, _ASCENDED = 200, 20, 3
 #: From this gap on, the ascents stop early too, at this share of it.
 _COARSE, _SHARE = 1e-3, 0.3
 #: Limit of evaluations of the bound of a large network, per width of its smoothing.
@@ -472,8 +471,7 @@ def rescue(problem: LinearProblem) -> Candidate:
 
     If a network amplifies some inputs strongly, the leading pair of G(μ) drives the most
     amplified directions, which is the worst start. Instead, ascents start from the best of
-    all single inputs and some random inputs, in coordinates in which the network is equally
-    sensitive to all inputs.
+    all single inputs and some random inputs.
     """
     times = f"{problem.growth:.1e} times before it is read, more than floats can resolve"
     advice = "read it earlier, or scale the weights down"
@@ -486,20 +484,14 @@ def rescue(problem: LinearProblem) -> Candidate:
     drawn = rng.standard_normal((_RANDOM_STARTS, n * n_channels))
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     starts = [flat.reshape(n_channels, n).T for flat in np.concatenate([singles, drawn])]
-    probes = rng.standard_normal((problem.system.n_outputs, 8))
-    rows = problem.system.readout_response(probes)
-    sensitivity = np.maximum(np.sqrt((rows**2).sum((0, 2))), np.finfo(float).tiny)
-    scale = np.clip(sensitivity.max() / sensitivity, 1, 1e8)
     values = [problem.best_readout(u)[1].value for u in starts]
     ends: list[Candidate] = []
     for place in np.argsort(values)[::-1][:_ASCENDED]:
-        for own in (None, scale[:, None]):
-            limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": _ASCENT_TOL}
-            ends.append(ascend(problem, starts[place], scale=own, **limits))
-            if ends[-1].status == "interrupted":
-                return _better(*ends)
-    best = _better(*ends)
-    return _better(best, alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9))
+        limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": _ASCENT_TOL}
+        ends.append(ascend(problem, starts[place], **limits))
+        if ends[-1].status == "interrupted":
+            break
+    return _better(*ends)
 
 
 def _better(*candidates: Candidate) -> Candidate:

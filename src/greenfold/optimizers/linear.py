@@ -426,7 +426,6 @@ def ascend(
     *,
     max_iter: int,
     tol: float,
-    scale: np.ndarray | None = None,
     reach: float = 1.0,
 ) -> Candidate:
     """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.
@@ -436,11 +435,9 @@ def ascend(
     for unconstrained variables works on the sphere.
 
     ``max_iter`` limits the evaluations after the first; ``tol`` is the relative change of κ
-    per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
-    rows of u, and ``reach`` is the length of the first trial step in these units. Near an
+    per step at which to stop. ``reach`` is the length of the first trial step. Near an
     optimum, choose a small reach: a step of one would leave it and cost evaluations.
     """
-    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
     # The tolerance of L-BFGS is relative to max(|κ|, 1), and κ is usually far below one.
@@ -451,7 +448,7 @@ def ascend(
         nonlocal best, unit
         if len(history) > max_iter:
             raise _Stopped("max_iterations")
-        flat = units * flat
+        flat = reach * flat
         norm = np.linalg.norm(flat)
         point = (flat / norm).reshape(u.shape)
         try:
@@ -471,13 +468,13 @@ def ascend(
         if not unit:
             unit = abs(margin.separation) + abs(margin.variance) or 1.0
         tangent = gradient - (gradient * point).sum() * point
-        return -margin.value / unit, -units * tangent.ravel() / (norm * unit)
+        return -margin.value / unit, -reach * tangent.ravel() / (norm * unit)
 
     status = "converged"
     try:
         minimize(
             negative,
-            u.ravel() / units,
+            u.ravel() / reach,
             jac=True,
             method="L-BFGS-B",
             options={
