@@ -217,13 +217,11 @@ class Search:
             self.best = found
         found.raise_if_interrupted()
 
-    def certify(self) -> bool:
-        """Bound κ at the kernel of the best pair; return whether the gap is closed."""
+    def certify(self, kernel: np.ndarray | None = None) -> bool:
+        """Bound κ at a kernel, that of the best pair; return whether the gap is closed."""
         assert self.best is not None
-        return self._certify_at(self.problem.kernel(self.best.u, self.best.v))
-
-    def _certify_at(self, kernel: np.ndarray) -> bool:
-        assert self.best is not None
+        if kernel is None:
+            kernel = self.problem.kernel(self.best.u, self.best.v)
         self.relaxation.at([kernel], self.best.u)
         return self.is_closed
 
@@ -241,9 +239,7 @@ class Search:
             self._begin()
             if start is not None:
                 self.ascend(start)
-            nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
-            closed = self.certify() or self._certify_at(nothing)
-            closed = closed or self._certify_at(self._unlimited())
+            closed = self.certify() or self.certify(self._unlimited())
             if self.relaxation.cost > QUICK:
                 closed = closed or self._solve_in_space()
             else:
@@ -264,7 +260,7 @@ class Search:
         """Return the best pair with the bound."""
         assert self.best is not None
         if not np.isfinite(self.bound):  # interrupted before there was a bound
-            self._certify_at(np.zeros_like(self.problem.stimuli.mu))
+            self.certify(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
         if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
