@@ -171,30 +171,18 @@ class Embedded:
     """
 
     def __init__(self, matrix: np.ndarray, outputs: np.ndarray, inputs: np.ndarray) -> None:
-        r = outputs.shape[1]
-        self._outputs, self._inputs = outputs, inputs
-        self._vv, self._vu, self._uu = matrix[:r, :r], matrix[:r, r:], matrix[r:, r:]
+        self._matrix, self._outputs, self._inputs = matrix, outputs, inputs
         #: Rounding error of the eigenvalues of R.
         self.rounding = float(_ROUNDING * np.sqrt(len(matrix)) * np.linalg.norm(matrix))
 
-    def _seen(self, flat: np.ndarray) -> np.ndarray:
-        """Return the coordinates of flat directions (n_channels · n_inputs, k)."""
-        by_channel = flat.reshape(-1, len(self._inputs), flat.shape[1])
-        return (self._inputs.T @ by_channel).reshape(-1, flat.shape[1])
-
-    def _lifted(self, coordinates: np.ndarray) -> np.ndarray:
-        k = coordinates.shape[1]
-        by_channel = coordinates.reshape(-1, self._inputs.shape[1], k)
-        return (self._inputs @ by_channel).reshape(-1, k)
-
-    def drive(self, flat: np.ndarray) -> np.ndarray:
-        """Return R_vu times flat directions."""
-        return self._outputs @ (self._vu @ self._seen(flat))
-
-    def pull(self, states: np.ndarray, flat: np.ndarray) -> np.ndarray:
-        """Return R_uv times states plus R_uu times flat directions."""
-        pulled = self._vu.T @ (self._outputs.T @ states)
-        return self._lifted(pulled + self._uu @ self._seen(flat))
+    def times(self, states: np.ndarray, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return R times states over flat directions (n_channels · n_inputs, k)."""
+        (n, k), r = self._inputs.shape, self._outputs.shape[1]
+        seen = self._inputs.T @ flat.reshape(-1, n, flat.shape[1])
+        own = [self._outputs.T @ states, seen.reshape(-1, flat.shape[1])]
+        made = self._matrix @ np.vstack(own)
+        lifted = self._inputs @ made[r:].reshape(-1, k, flat.shape[1])
+        return self._outputs @ made[:r], lifted.reshape(flat.shape)
 
     def damping(
         self, damped: Callable[[np.ndarray], np.ndarray]
@@ -202,10 +190,11 @@ class Embedded:
         """Return the inverse of A − R_vv, given that of A; None if it is not positive."""
         lifted = damped(self._outputs)
         inner = self._outputs.T @ lifted
+        vv = self._matrix[: len(inner), : len(inner)]
         factor = np.linalg.cholesky((inner + inner.T) / 2)
-        if np.linalg.eigvalsh(factor.T @ self._vv @ factor)[-1] >= 1 - _REACHED:
+        if np.linalg.eigvalsh(factor.T @ vv @ factor)[-1] >= 1 - _REACHED:
             return None
-        few = np.linalg.solve(np.eye(len(inner)) - self._vv @ inner, self._vv)
+        few = np.linalg.solve(np.eye(len(inner)) - vv @ inner, vv)
 
         def both(states: np.ndarray) -> np.ndarray:
             return damped(states) + lifted @ (few @ (lifted.T @ states))
@@ -740,9 +729,13 @@ class Relaxation:
 
         def square(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             driven = responses.drive(flat)[0]
-            driven = damping(driven if joint is None else driven + joint.drive(flat))
+            if joint is not None:
+                driven = driven + joint.times(np.zeros_like(driven), flat)[0]
+            driven = damping(driven)
             pulled = responses.pull(driven[None])
-            return pulled if joint is None else pulled + joint.pull(driven, flat), driven
+            return pulled if joint is None else pulled + joint.times(driven, flat)[
+                1
+            ], driven
 
         constant = linearised.constant + linearised.rounding
         constant += 0.5 * float((t - self.floors).sum())
