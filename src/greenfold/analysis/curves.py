@@ -14,8 +14,8 @@ from .._base.printing import Shown
 from .._base.progress import tell
 from .._base.threads import with_few_threads
 from ..math.margins import gaussian_soft_margin
-from ..math.sphere import best_margins
 from ..networks.reservoir import Reservoir
+from ..optimizers.linear import best_margins
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
 from ..systems import System, rows_of

@@ -321,23 +321,6 @@ class KernelQuadratic:
         return basis * scale, along / scale, rest
 
 
-def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
-    """Return max_v κ for many responses or many stimuli, to about six digits.
-
-    R (..., D, n_outputs) holds responses, and μ (..., D) and ψ (..., D, D) the moments of
-    the stimuli; leading dimensions are a batch.
-    """
-    seen = np.flatnonzero(np.abs(R).reshape(-1, *R.shape[-2:]).max((0, 2)) > 0)
-    made, mu, psi = R[..., seen, :], mu[..., seen], psi[..., seen, :][..., seen]
-    if len(seen) < R.shape[-1]:
-        # One more direction represents all directions along which κ does not change.
-        triangle = np.linalg.qr(made.swapaxes(-1, -2)).R.swapaxes(-1, -2)
-        made = np.concatenate([triangle, np.zeros_like(triangle[..., :1])], axis=-1)
-    Q = eta * (made.swapaxes(-1, -2) @ psi @ made)
-    b = (mu[..., None, :] @ made)[..., 0, :]
-    return maximize_on_sphere(b, (Q + Q.swapaxes(-1, -2)) / 2).value
-
-
 def in_singular_basis(
     seen: np.ndarray,
     beyond: np.ndarray,

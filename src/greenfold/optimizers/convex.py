@@ -42,6 +42,8 @@ _CELLS, _CELL_PRODUCTS, _QUICK_CELLS = 100_000, 2e9, 1000
 #: Number of starts per node to ascend from, because a better pair may lie in a node that is
 #: closed.
 _STARTS = 6
+#: Number of ascents from leading pairs of G(d) before the bound is lowered.
+_ATOMS = 4
 #: Relative size by which rounding may lift a pair above its bound, and class means above
 #: zero.
 _ROUNDED, _ZERO = 1e-9, 1e-13
@@ -200,11 +202,11 @@ class Search:
         limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": self.ascent_tol}
         self.keep(ascend(self.problem, start, reach=reach, **limits))
 
-    def explore(self, start: np.ndarray) -> None:
+    def explore(self, start: np.ndarray, reach: float = _REACH) -> None:
         """Ascend roughly; continue to convergence if that may give a better pair."""
         assert self.best is not None
         tol = max(_ROUGH_TOL, self.ascent_tol)
-        found = ascend(self.problem, start, reach=_REACH, max_iter=_EVALUATIONS, tol=tol)
+        found = ascend(self.problem, start, reach=reach, max_iter=_EVALUATIONS, tol=tol)
         self.keep(found)
         again = abs(float(np.vdot(found.u, self.best.u))) > 1 - _SAME
         behind = relative_gap(self.value, found.margin.value)
@@ -239,7 +241,8 @@ class Search:
             self._begin()
             if start is not None:
                 self.ascend(start)
-            closed = self.certify() or self.certify(self._unlimited())
+            closed = self.certify() or self._follow_atoms()
+            closed = closed or self.certify(self._unlimited())
             if self.relaxation.cost > QUICK:
                 closed = closed or self._solve_in_space()
             else:
@@ -293,6 +296,23 @@ class Search:
         self.ascend(u)
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
+
+    def _follow_atoms(self) -> bool:
+        """Ascend from the leading pair of G(d) at the best pair's kernel, while it helps.
+
+        This is a Frank–Wolfe step, which costs far less than lowering the bound to its end.
+        Returns whether the gap is closed.
+        """
+        for _ in range(_ATOMS):
+            before = self.best
+            assert before is not None
+            d = self.problem.gradient_at(self.problem.kernel(before.u, before.v))
+            self.explore(self.problem.best_atom(d)[1], 1.0)
+            if self.best is before:
+                return False
+            if self.certify():
+                return True
+        return False
 
     def _lower(self, tol: float | None = None) -> bool:
         """Lower the bound to the best κ at most; return whether the gap is closed."""

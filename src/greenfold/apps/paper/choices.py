@@ -23,7 +23,8 @@ from scipy.special import softmax
 from ... import GaussianStimuli, choose_tau, optimize
 from ...datasets.downloads import BinarySplit
 from ...math.margins import margin, soft_margin, state_moments, svm_readout
-from ...math.sphere import best_margins, maximize_on_sphere
+from ...math.sphere import maximize_on_sphere
+from ...optimizers.linear import best_margins
 from . import figures as look
 from .figures import BLUE, ORANGE, RED, FigureRun, Heartbeats, OnHeartbeats
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ... import GaussianStimuli, Unfolding, optimize, simulate
 from ...analysis.curves import margin_over_angle, margin_over_time
-from ...math.sphere import best_margins
+from ...optimizers.linear import best_margins
 from ..style import SIMULATION
 from . import figures as look
 from .figures import RANDOM, SOLVED, FigureRun, OnSteps, chunks
