@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,11 @@ from .._base.printing import Shown
 from .._base.progress import tell
 from .._base.threads import with_few_threads
 from ..math.margins import gaussian_soft_margin
-from ..math.sphere import maximize_on_sphere
 from ..networks.reservoir import Reservoir
-from ..optimizers.linear import LinearProblem
+from ..optimizers.linear import best_margins
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
-from ..systems import LinearSystem, System, rows_of
+from ..systems import System, rows_of
 from ..unfolding.unfolding import unfold
 
 
@@ -124,21 +123,6 @@ def margin_over_angle(
             best.raise_if_interrupted()
             row[i] = best.soft_margin
     return found
-
-
-def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
-    """Return max_v κ for several stimuli at one response R (D, n_outputs).
-
-    ``mu`` (n_stimuli, D) and ``psi`` (n_stimuli, D, D) are μ and ψ of the stimuli.
-    """
-    seen = np.flatnonzero(np.abs(R).max(1) > 0)
-    R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
-    if len(R) < R.shape[1]:
-        # One more direction represents all directions along which κ does not change.
-        basis, _ = np.linalg.qr(R.T)
-        R = np.column_stack([R @ basis, np.zeros(len(R))])
-    Q = eta * (R.T @ psi @ R)
-    return maximize_on_sphere(mu @ R, (Q + Q.transpose(0, 2, 1)) / 2).value
 
 
 #: Share of its final value that a curve of κ has reached when it "enters the saturating
@@ -246,13 +230,15 @@ def choose_tau(
     shape = (n_drawn, reservoir.n_neurons, n_channels)
     us = check.generator(rng).standard_normal(shape)
     us /= np.linalg.norm(us, axis=(1, 2), keepdims=True)
-    mean_margin = _mean_margin(problems, eta)
+    mu = np.array([one.mu for one in problems])
+    psi = np.array([np.asarray(one.psi) for one in problems])
     curves = np.zeros((len(grid), len(steps)))
     for row, tau in zip(curves, grid, strict=True):
         unfolding = unfold(reservoir.with_tau(tau), n_steps=n_steps, dt=dt)
         for i, step in enumerate(steps):
             maps = unfolding.with_readout(step * dt).maps
-            row[i] = np.mean([mean_margin(maps, u) for u in us])
+            responses = map(maps.input_response, us)
+            row[i] = np.mean([best_margins(R, mu, psi, eta) for R in responses])
         tell(f"τ {tau:.4g}")
     times = steps * dt
     before = np.array([np.interp(_PASSED * duration, times, row) for row in curves])
@@ -260,20 +246,3 @@ def choose_tau(
     ready = saturation >= _REACHED
     chosen = np.flatnonzero(ready)[-1] if ready.any() else int(np.argmax(saturation))
     return TauChoice(grid, times, curves, saturation, float(grid[chosen]))
-
-
-def _mean_margin(problems: list[Stimuli], eta: float) -> Callable[..., float]:
-    """Return the mean over stimuli of max_v κ, as a function of a system and u."""
-    if len(problems) == 1:
-
-        def alone(maps: LinearSystem, u: np.ndarray) -> float:
-            return LinearProblem(maps, problems[0], eta).best_readout(u)[1].value
-
-        return alone
-    mu = np.array([one.mu for one in problems])
-    psi = np.array([np.asarray(one.psi) for one in problems])
-
-    def average(maps: LinearSystem, u: np.ndarray) -> float:
-        return float(best_margins(maps.input_response(u), mu, psi, eta).mean())
-
-    return average

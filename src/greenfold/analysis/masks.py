@@ -20,6 +20,7 @@ from ..devices.response import MeasuredResponse
 from ..math.ridge import predicted_without
 from ..optimizers.bounds import Relaxation
 from ..optimizers.linear import LinearProblem
+from ..optimizers.method import random_projections
 from ..optimizers.regression import LinearRegression
 from ..optimizers.result import Projections, RegressionProjections
 from ..optimizers.run import optimize
@@ -424,14 +425,8 @@ def study_mask(
     best.raise_if_interrupted()
     part = device.part_of(system) or Restricted(system)
     free, mask = replace(known, mask=None), device.mask
-    shape, masks = (part.n_inputs, stimuli.n_channels), list[np.ndarray]()
-    for _ in range(check.count(n_draws, "n_draws")):
-        u = (
-            generator.standard_normal(shape)
-            if mask is None
-            else mask.draw(shape, generator)
-        )
-        masks.append(part.whole_input(u / np.linalg.norm(u)))
+    shape, n = (part.n_inputs, stimuli.n_channels), check.count(n_draws, "n_draws")
+    masks = [part.whole_input(u) for u in random_projections(shape, generator, n, mask)]
     others = [solved(device=free, u=u) for u in masks]
     interval = None
     if not isinstance(stimuli, RegressionTask):

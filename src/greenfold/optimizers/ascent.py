@@ -38,9 +38,9 @@ _WEAKLY_SEPARABLE, _N_RANDOM, _EXPANDED = 1.5, 4, 1e-5
 #: network, which mostly uses some of the series; at order 1; and at higher orders.
 _WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 250, 350
 #: Number of series in the first pass that is timed, seconds of a pass from which on the
-#: time of more series is extrapolated, and seconds above which orders from two on are
-#: refused.
-_TIMED, _LONG, _NEVER = 4, 1.0, 86400.0
+#: time of more series is extrapolated, seconds of an ascent above which it is announced,
+#: and above which orders from two on are refused.
+_TIMED, _SURE, _LONG, _NEVER = 4, 1.0, 60.0, 86400.0
 #: Relative gain of κ per step at which an ascent on an expansion stops by default, and the
 #: gap of the linear optimum at its start.
 _CONVERGED, _LINEAR_GAP = 1e-7, 1e-3
@@ -168,8 +168,9 @@ def foretell(
     """Warn before an ascent of more than a minute, and refuse an order that takes a day.
 
     The estimate times one pass, over more and more series until it takes a while, and
-    extrapolates the last two: at order 1, many series take little longer than a few. It is
-    at order 2 at most; at higher orders the time grows with the square of the order.
+    extrapolates the last two: at order 1, many series take little longer than a few. It
+    stops early if all of them take less than a minute even in proportion. It is at order 2
+    at most; at higher orders the time grows with the square of the order.
     """
     integrated = isinstance(system, Dynamics)
     order = 1 if integrated else system.order if isinstance(system, Unfolding) else 0
@@ -183,26 +184,30 @@ def foretell(
         timed = system.at_order(2)
     rng, shape = np.random.default_rng(0), (n_channels, system.n_steps)
     u = np.full((system.n_inputs, n_channels), (system.n_inputs * n_channels) ** -0.5)
+    walks = _WALKS_INTEGRATED if integrated else _WALKS if order > 1 else _WALKS_FIRST
+    times = n_problems * walks * max(1.0, (order / 2) ** 2)
 
     def seconds_for(n: int) -> float:
         some = rng.standard_normal((n, *shape)) / 10
         start = time.perf_counter()
         timed.states(some, u)
-        return time.perf_counter() - start
+        return times * (time.perf_counter() - start)
 
     try:
         seconds_for(1)  # fills caches, which are not timed
         n_timed, each = min(n_series, _TIMED), 0.0
-        passed = seconds_for(n_timed)
-        while n_timed < n_series and (passed < _LONG or n_timed <= _TIMED):
-            before, n_before, n_timed = passed, n_timed, min(n_series, 4 * n_timed)
-            passed = seconds_for(n_timed)
-            each = max(0.0, passed - before) / (n_timed - n_before)
+        seconds = seconds_for(n_timed)
+        while (
+            n_timed < n_series
+            and seconds * n_series / n_timed > _LONG
+            and (seconds < times * _SURE or n_timed <= _TIMED)
+        ):
+            before, n_before, n_timed = seconds, n_timed, min(n_series, 4 * n_timed)
+            seconds = seconds_for(n_timed)
+            each = max(0.0, seconds - before) / (n_timed - n_before)
     except FloatingPointError:  # the network diverges; the ascent reports it
         return
-    passed = (passed + each * (n_series - n_timed)) * max(1.0, (order / 2) ** 2)
-    walks = _WALKS_INTEGRATED if integrated else _WALKS if order > 1 else _WALKS_FIRST
-    seconds = passed * n_problems * walks
+    seconds += each * (n_series - n_timed)
     kind = "`Dynamics`" if integrated else f"order={order}"
     size = f"{n_series} series of {system.n_steps} steps and {system.n_inputs} neurons"
     cure = "take fewer neurons or series"
@@ -210,7 +215,7 @@ def foretell(
         cure = 'order=1 or order="exact" is quicker'
         never = f"{kind} takes about {seconds / 86400:.3g} days for {size}; {cure}."
         check.require(seconds < _NEVER, never)
-    if seconds > 60:
+    if seconds > _LONG:
         long = f"{kind} takes about {seconds / 60:.0f} minutes for {size}; {cure}."
         warnings.warn(long, SlowFitWarning, stacklevel=stacklevel)
 
@@ -274,33 +279,18 @@ class Refinement:
         at all of them, the error is raised.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
-            ends: list[Candidate] = []
-            refused = stopped = None
-            try:
+
+            def counted() -> Iterator[np.ndarray]:
                 for index, u in enumerate(starts):
-                    bar.advance(0, f"start {index + 1} of {n_starts}")
-                    try:
-                        end = self._follow(u)
-                    except FloatingPointError as error:
-                        refused = error
-                        continue
-                    if end.status == "interrupted":
-                        stopped = end
-                        break
-                    ends.append(end)
-                    bar.advance()
-            except KeyboardInterrupt:
-                if not ends:
-                    raise
-                stopped = ends[-1]
-            if stopped is not None:
-                # The interrupted start has κ of some series only, so prefer finished ends.
-                best = max(ends or [stopped], key=lambda end: end.margin.value)
+                    bar.advance(index > 0, f"start {index + 1} of {n_starts}")
+                    yield u
+
+            ends = collect(counted(), self._follow)
+            if ends[-1].status == "interrupted":
+                best = max(ends, key=lambda end: end.margin.value)
                 found = self._settled(best, "interrupted", len(best.history))
                 return found, [found.margin.value]
-            if not ends:
-                assert refused is not None
-                raise refused
+            bar.advance()
             return self._finish(ends, bar)
 
     def _ascent(
@@ -311,8 +301,6 @@ class Refinement:
     def _follow(self, u: np.ndarray) -> Candidate:
         """Ascend in the rough problem from one start; κ of the end is on all series."""
         found = self._ascent(self._rough, u, _ROUGH_TOL, _ROUGH_REACH)
-        if found.status == "interrupted":
-            return found
         v, margin = self._single.best_readout(found.u)
         return replace(found, v=v, margin=margin)
 

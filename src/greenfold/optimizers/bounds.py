@@ -29,23 +29,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, qr
+from scipy.linalg import block_diag, eigh
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from ..devices.masks.mask import Constraint
 from ..math.class_moments import root
 from ..math.krylov import largest_eigenpairs
-from .linear import LinearProblem, Responses
+from .linear import AMPLIFIED, LinearProblem, Responses
 
-#: Amplification (``LinearProblem.growth``) above which a network needs special care.
-AMPLIFIED = 1e3
-#: Number of random inputs used to find steep directions, and the share in a smoothed
-#: maximum below which a direction is left out.
-_PROBES, _NEGLIGIBLE = 64, 1e-9
+#: Share in a smoothed maximum below which a direction is left out.
+_NEGLIGIBLE = 1e-9
 #: Rounding error of a difference, as a share of that of a sum of Green's functions.
 _SHARE = 1 / 8
 #: Relative error of an eigenvalue, and number of eigenvalues computed for a large network.
@@ -98,17 +95,14 @@ def metric_of(problem: LinearProblem) -> Metric:
 
     Only ψa matters, so the search for kernels is limited to the range of ψ. And
     d = μ − ηψa matters only through G(d): if all kernels of the system lie in the span of
-    Q, the best a does too (it has the smallest aᵀψa of all a with the same Qᵀψa). The
-    kernels of a network that moves smoothly span few dimensions, for example 30 for 140
-    steps.
+    Q, the best a does too (it has the smallest aᵀψa of all a with the same Qᵀψa).
 
     If the network amplifies strongly, σ_max(G(d)) is far steeper along some directions. The
     Frobenius norm of G(d) shows which.
     """
     curved, n_channels = problem.eta * problem.stimuli.psi, problem.stimuli.n_channels
     basis, sizes = root(curved)
-    probed = _probed(problem)
-    Q = _span(probed.transpose(1, 0, 2).reshape(problem.stimuli.n_steps, -1))
+    Q = problem.combined_steps
     if n_channels * Q.shape[1] < len(sizes):
         columns = np.kron(np.eye(n_channels), Q)
         left, sizes, _ = np.linalg.svd(columns.T @ basis * sizes, full_matrices=False)
@@ -118,7 +112,7 @@ def metric_of(problem: LinearProblem) -> Metric:
     made = curved @ inverse
     if problem.growth > AMPLIFIED and len(sizes):
         inner = np.eye(len(sizes))
-        for R in probed:
+        for R in problem.probed:
             for part in made.reshape(n_channels, problem.stimuli.n_steps, -1):
                 seen = part.T @ R
                 inner += seen @ seen.T
@@ -126,25 +120,6 @@ def metric_of(problem: LinearProblem) -> Metric:
         scale = np.sqrt(np.maximum(values, 1.0))
         made, inverse = made @ (vectors * scale), inverse @ (vectors / scale)
     return Metric(made, inverse)
-
-
-def _span(columns: np.ndarray) -> np.ndarray:
-    """Return orthonormal columns with the same span, up to rounding."""
-    Q, R, _ = cast("tuple[np.ndarray, ...]", qr(columns, mode="economic", pivoting=True))
-    sizes = np.abs(np.diag(R))
-    return Q[:, sizes > 1e-12 * sizes.max(initial=0.0)]
-
-
-def _probed(problem: LinearProblem) -> np.ndarray:
-    """Return the responses to random input projections, (n_probes, n_steps, n_outputs)."""
-    system, n_steps = problem.system, problem.stimuli.n_steps
-    n_probes = 2 + 2 * n_steps // system.n_outputs  # twice as many columns as steps
-    if problem.growth > AMPLIFIED:
-        n_probes = max(n_probes, _PROBES)
-    shape = (system.n_inputs, min(system.n_inputs, n_probes))
-    u = np.random.default_rng(1).standard_normal(shape)
-    R = system.input_response(u / np.sqrt(shape[1]))
-    return R.reshape(shape[1], n_steps, -1)
 
 
 def soft_maximum(
@@ -196,30 +171,18 @@ class Embedded:
     """
 
     def __init__(self, matrix: np.ndarray, outputs: np.ndarray, inputs: np.ndarray) -> None:
-        r = outputs.shape[1]
-        self._outputs, self._inputs = outputs, inputs
-        self._vv, self._vu, self._uu = matrix[:r, :r], matrix[:r, r:], matrix[r:, r:]
+        self._matrix, self._outputs, self._inputs = matrix, outputs, inputs
         #: Rounding error of the eigenvalues of R.
         self.rounding = float(_ROUNDING * np.sqrt(len(matrix)) * np.linalg.norm(matrix))
 
-    def _seen(self, flat: np.ndarray) -> np.ndarray:
-        """Return the coordinates of flat directions (n_channels · n_inputs, k)."""
-        by_channel = flat.reshape(-1, len(self._inputs), flat.shape[1])
-        return (self._inputs.T @ by_channel).reshape(-1, flat.shape[1])
-
-    def _lifted(self, coordinates: np.ndarray) -> np.ndarray:
-        k = coordinates.shape[1]
-        by_channel = coordinates.reshape(-1, self._inputs.shape[1], k)
-        return (self._inputs @ by_channel).reshape(-1, k)
-
-    def drive(self, flat: np.ndarray) -> np.ndarray:
-        """Return R_vu times flat directions."""
-        return self._outputs @ (self._vu @ self._seen(flat))
-
-    def pull(self, states: np.ndarray, flat: np.ndarray) -> np.ndarray:
-        """Return R_uv times states plus R_uu times flat directions."""
-        pulled = self._vu.T @ (self._outputs.T @ states)
-        return self._lifted(pulled + self._uu @ self._seen(flat))
+    def times(self, states: np.ndarray, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return R times states over flat directions (n_channels · n_inputs, k)."""
+        (n, k), r = self._inputs.shape, self._outputs.shape[1]
+        seen = self._inputs.T @ flat.reshape(-1, n, flat.shape[1])
+        own = [self._outputs.T @ states, seen.reshape(-1, flat.shape[1])]
+        made = self._matrix @ np.vstack(own)
+        lifted = self._inputs @ made[r:].reshape(-1, k, flat.shape[1])
+        return self._outputs @ made[:r], lifted.reshape(flat.shape)
 
     def damping(
         self, damped: Callable[[np.ndarray], np.ndarray]
@@ -227,10 +190,11 @@ class Embedded:
         """Return the inverse of A − R_vv, given that of A; None if it is not positive."""
         lifted = damped(self._outputs)
         inner = self._outputs.T @ lifted
+        vv = self._matrix[: len(inner), : len(inner)]
         factor = np.linalg.cholesky((inner + inner.T) / 2)
-        if np.linalg.eigvalsh(factor.T @ self._vv @ factor)[-1] >= 1 - _REACHED:
+        if np.linalg.eigvalsh(factor.T @ vv @ factor)[-1] >= 1 - _REACHED:
             return None
-        few = np.linalg.solve(np.eye(len(inner)) - self._vv @ inner, self._vv)
+        few = np.linalg.solve(np.eye(len(inner)) - vv @ inner, vv)
 
         def both(states: np.ndarray) -> np.ndarray:
             return damped(states) + lifted @ (few @ (lifted.T @ states))
@@ -708,7 +672,7 @@ class Relaxation:
 
     def prove(
         self,
-        kernels: list[np.ndarray],
+        kernel: np.ndarray,
         T: np.ndarray,
         start: np.ndarray | None,
         *,
@@ -716,13 +680,13 @@ class Relaxation:
         tol: float = 1e-10,
         rise: float = np.inf,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Bound κ at given kernels and T = t − ηp_min from products with the system alone.
+        """Bound κ at a kernel and T = t − ηp_min from products with the system alone.
 
         Returns the leading directions (n_inputs, n_channels, count), the largest last, and
-        the readouts (n_outputs, n_parts, count) that they call for. The largest eigenvalue
-        is found to the relative ``tol``, from ``start``, which has the form of directions.
+        the readouts (n_outputs, count) that they call for. The largest eigenvalue is found
+        to the relative ``tol``, from ``start``, which has the form of directions.
         """
-        linearised = _Linearised(self.parts, kernels)
+        linearised = _Linearised(self.parts, [kernel])
         responses, t = linearised.responses, self._allowed(T)
         flat = None
         if start is not None:
@@ -732,8 +696,8 @@ class Relaxation:
         )
         self.n_evaluations += 1
         z, share = np.zeros(0), np.ones(1)
-        self._record(linearised, kernels, t, z, float(values[-1]), share, vectors[:, -1:])
-        return responses.as_projection(vectors), readouts.swapaxes(0, 1)
+        self._record(linearised, [kernel], t, z, float(values[-1]), share, vectors[:, -1:])
+        return responses.as_projection(vectors), readouts[0]
 
     def prove_within(
         self,
@@ -761,13 +725,17 @@ class Relaxation:
             damping = joint.damping(damping)
         n_channels, n = part.stimuli.n_channels, part.system.n_inputs
         if damping is None:
-            return np.inf, np.zeros((n, n_channels, 0)), np.zeros((len(outputs), 1, 0))
+            return np.inf, np.zeros((n, n_channels, 0)), np.zeros((len(outputs), 0))
 
         def square(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             driven = responses.drive(flat)[0]
-            driven = damping(driven if joint is None else driven + joint.drive(flat))
+            if joint is not None:
+                driven = driven + joint.times(np.zeros_like(driven), flat)[0]
+            driven = damping(driven)
             pulled = responses.pull(driven[None])
-            return pulled if joint is None else pulled + joint.pull(driven, flat), driven
+            return pulled if joint is None else pulled + joint.times(driven, flat)[
+                1
+            ], driven
 
         constant = linearised.constant + linearised.rounding
         constant += 0.5 * float((t - self.floors).sum())
@@ -784,22 +752,11 @@ class Relaxation:
         )
         self.n_evaluations += 1
         directions = responses.as_projection(found.vectors)
-        return constant + 0.5 * found.highest, directions, found.beside[:, None]
+        return constant + 0.5 * found.highest, directions, found.beside
 
     def _allowed(self, T: np.ndarray) -> np.ndarray:
         """Return t = T + ηp_min, positive; that of a small space may be too small."""
         return np.maximum(T + self.floors, _LEAST * np.abs(T).max(initial=0.0))
-
-    def slopes(
-        self, kernels: list[np.ndarray], u: np.ndarray, V: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradients of Σκ_j by u and by the readouts V (n_outputs, n_parts)."""
-        responses = _Linearised(self.parts, kernels).responses
-        by_u = responses.as_projection(responses.pull(V.T))
-        by_v = responses.drive(u.T.reshape(-1, 1))[:, :, 0].T
-        # The noise draws readouts towards P v.
-        each = zip(self.parts, V.T, by_v.T, strict=True)
-        return by_u, np.stack([slope - p.noise_slope(v) for p, v, slope in each], axis=1)
 
     def lower(
         self,

@@ -25,14 +25,13 @@ from ..math.class_moments import root
 from ..stimuli.regression import RegressionTask
 from ..systems import System
 from . import normal
-from .alternating import alternate
-from .bounds import AMPLIFIED, QUICK, Relaxation
+from .bounds import QUICK, Relaxation
 from .branch_and_bound import Directions, Tree
-from .linear import Candidate, LinearProblem, ascend
+from .linear import AMPLIFIED, Candidate, LinearProblem, ascend
 from .method import Method, Run
 from .regression import certify_regression
 from .result import Projections, RegressionProjections, proven, relative_gap
-from .subspace import Solved, Space, SpaceSearch
+from .subspace import SpaceSearch
 
 #: Default limit of the number of nodes of the tree; limit of nodes times products per
 #: Newton step; and mean number of Newton steps per node after which the search stops.
@@ -57,9 +56,9 @@ _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 _ROUGH_TOL, _SAME, _BEHIND = 1e-7, 1e-4, 3e-4
 #: Amplification above which rounding hides all signals that are not amplified.
 _BEYOND = 1e13
-#: For strong amplification: numbers of single and random inputs to try, of the best inputs
-#: to ascend from, and of rounds of alternation at the end.
-_MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
+#: For strong amplification: numbers of single and random inputs to try, and of the best
+#: inputs to ascend from.
+_MAX_SINGLE, _RANDOM_STARTS, _ASCENDED = 200, 20, 3
 #: From this gap on, the ascents stop early too, at this share of it.
 _COARSE, _SHARE = 1e-3, 0.3
 #: Limit of evaluations of the bound of a large network, per width of its smoothing.
@@ -172,6 +171,7 @@ class Search:
         #: The leaves of the tree, or its root.
         self.leaves = [self.relaxation]
         self.best: Candidate | None = None
+        self.is_interrupted = False
         #: Soft margins up to this size count as zero, if class means coincide (case A).
         self.rounding = 0.0
 
@@ -219,13 +219,11 @@ class Search:
             self.best = found
         found.raise_if_interrupted()
 
-    def certify(self) -> bool:
-        """Bound κ at the kernel of the best pair; return whether the gap is closed."""
+    def certify(self, kernel: np.ndarray | None = None) -> bool:
+        """Bound κ at a kernel, that of the best pair; return whether the gap is closed."""
         assert self.best is not None
-        return self._certify_at(self.problem.kernel(self.best.u, self.best.v))
-
-    def _certify_at(self, kernel: np.ndarray) -> bool:
-        assert self.best is not None
+        if kernel is None:
+            kernel = self.problem.kernel(self.best.u, self.best.v)
         self.relaxation.at([kernel], self.best.u)
         return self.is_closed
 
@@ -243,9 +241,8 @@ class Search:
             self._begin()
             if start is not None:
                 self.ascend(start)
-            nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
-            closed = self.certify() or self._certify_at(nothing) or self._follow_atoms()
-            closed = closed or self._certify_at(self._unlimited())
+            closed = self.certify() or self._follow_atoms()
+            closed = closed or self.certify(self._unlimited())
             if self.relaxation.cost > QUICK:
                 closed = closed or self._solve_in_space()
             else:
@@ -259,14 +256,14 @@ class Search:
         except KeyboardInterrupt:
             if self.best is None:
                 raise
-            status = "interrupted"
+            status, self.is_interrupted = "interrupted", True
         return self.described(status), self.relaxation.n_evaluations + self.n_nodes
 
     def described(self, status: str) -> Candidate:
         """Return the best pair with the bound."""
         assert self.best is not None
         if not np.isfinite(self.bound):  # interrupted before there was a bound
-            self._certify_at(np.zeros_like(self.problem.stimuli.mu))
+            self.certify(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
         if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
@@ -336,32 +333,23 @@ class Search:
         """Solve on few directions of a large system; return whether the gap is closed."""
 
         def small(
-            space: Space, start: np.ndarray | None, tol: float, max_nodes: int | None = 0
-        ) -> Solved:
-            search = Search(space.problem(self.problem), tol, max_nodes)
+            problem: LinearProblem,
+            start: np.ndarray | None,
+            tol: float,
+            max_nodes: int | None,
+        ) -> Search:
+            search = Search(problem, tol, max_nodes)
             if start is not None and tol == np.inf:
                 search.ascend(start, _REACH)
-                best = search.best
             else:
-                best, n_evaluations = search.run(start)
-                self.n_nodes += n_evaluations
-            assert best is not None
-            interrupted = best.status == "interrupted"
-            v, value = best.v[:, None], best.margin.value
-            leaves = search.leaves if search.is_closed else []
-            return Solved(best.u, v, value, search.relaxation, interrupted, leaves)
+                self.n_nodes += search.run(start)[1]
+            return search
 
-        given = None
-        if self.best is not None:
-            v = self.best.v[:, None]
-            given = Solved(self.best.u, v, self.value, self.relaxation)
-        search = SpaceSearch(self.relaxation, small, self.tol, given)
+        search = SpaceSearch(self.relaxation, small, self.tol, self.best)
         interrupted = search.run(self.max_nodes)
         self.branched = search.branched
-        assert search.best is not None
-        u, v = search.best.u, search.best.readouts[:, 0]
-        if self.best is None or search.best.value > self.value:
-            self.keep(Candidate(u, v, self.problem.margin(u, v), "converged"))
+        if (found := search.best) is not None and found is not self.best:
+            self.keep(replace(found, margin=self.problem.margin(found.u, found.v)))
         if interrupted:
             raise KeyboardInterrupt
         return self.is_closed
@@ -499,8 +487,7 @@ def rescue(problem: LinearProblem) -> Candidate:
 
     If a network amplifies some inputs strongly, the leading pair of G(μ) drives the most
     amplified directions, which is the worst start. Instead, ascents start from the best of
-    all single inputs and some random inputs, in coordinates in which the network is equally
-    sensitive to all inputs.
+    all single inputs and some random inputs.
     """
     times = f"{problem.growth:.1e} times before it is read, more than floats can resolve"
     advice = "read it earlier, or scale the weights down"
@@ -513,20 +500,14 @@ def rescue(problem: LinearProblem) -> Candidate:
     drawn = rng.standard_normal((_RANDOM_STARTS, n * n_channels))
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     starts = [flat.reshape(n_channels, n).T for flat in np.concatenate([singles, drawn])]
-    probes = rng.standard_normal((problem.system.n_outputs, 8))
-    rows = problem.system.readout_response(probes)
-    sensitivity = np.maximum(np.sqrt((rows**2).sum((0, 2))), np.finfo(float).tiny)
-    scale = np.clip(sensitivity.max() / sensitivity, 1, 1e8)
     values = [problem.best_readout(u)[1].value for u in starts]
     ends: list[Candidate] = []
     for place in np.argsort(values)[::-1][:_ASCENDED]:
-        for own in (None, scale[:, None]):
-            limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": _ASCENT_TOL}
-            ends.append(ascend(problem, starts[place], scale=own, **limits))
-            if ends[-1].status == "interrupted":
-                return _better(*ends)
-    best = _better(*ends)
-    return _better(best, alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9))
+        limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": _ASCENT_TOL}
+        ends.append(ascend(problem, starts[place], **limits))
+        if ends[-1].status == "interrupted":
+            break
+    return _better(*ends)
 
 
 def _better(*candidates: Candidate) -> Candidate:

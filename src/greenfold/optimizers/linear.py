@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 from scipy.optimize import minimize
 
-from .._base.arrays import is_sparse
+from .._base.arrays import batches, is_sparse
 from .._base.checks import formable
 from ..math.class_moments import Factored, Symmetric, root
 from ..math.krylov import largest_eigenpairs
@@ -37,10 +37,12 @@ _PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
 #: Size up to which a dense decomposition is as fast as Lanczos iteration, and the relative
 #: residual at which that iteration stops.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
-#: For κ of many projections: limit of the entries of a table, number of steps up to which
-#: kernels are not compressed, and relative size below which a direction of kernels is only
-#: rounding.
-_TABLE, _FEW_STEPS, _SPANNED = 2**24, 20, 1e-11
+#: For κ of many projections: limit of the entries of a table.
+_TABLE = 2**24
+#: Amplification (`LinearProblem.growth`) above which a network needs special care; number
+#: of random inputs that then find steep directions; and relative size below which a
+#: direction of kernels is only rounding.
+AMPLIFIED, _MANY_PROBES, _SPANNED = 1e3, 64, 1e-12
 #: Drop below the best κ that counts as the value at a u where the network diverges, in
 #: units of the terms of κ at the start.
 _WALL = 10.0
@@ -115,10 +117,6 @@ class LinearProblem:
         above = (t + self.eta * (values - values[0]))[:, None]
         return vectors @ ((vectors.T @ states) / above)
 
-    def noise_slope(self, v: np.ndarray) -> np.ndarray:
-        """Return ηPv, by which the noise on the states lowers the gradient of κ."""
-        return 0.0 * v if self.covariance is None else self.eta * (self.covariance @ v)
-
     def multiplier(self, x: np.ndarray) -> float:
         """Return the t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
         if self.covariance is None or not x.any():
@@ -183,22 +181,52 @@ class LinearProblem:
         """Return κ of several u (n, n_inputs, n_channels) with their best readouts.
 
         They have about six digits: many squares are formed at once. Without noise on the
-        states, this is many times faster than `best_readout` in turn.
+        states, this is faster than `best_readout` in turn.
         """
-        tables = self._tables
-        if tables is None:
+        size = self.system.n_inputs * self.stimuli.n_steps * self.system.n_outputs
+        if self.is_noisy or size > _TABLE:
             return np.array([self.best_readout(u)[1].value for u in U])
-        step = max(1, _TABLE // max(1, tables.n_values))
-        parts = [tables.values(U[k : k + step], self.eta) for k in range(0, len(U), step)]
-        return np.concatenate(parts)
+        table, mu, psi = self._table
+        shape = len(mu), self.system.n_outputs
+        found = list[np.ndarray]()
+        for part in batches(len(U), 8.0 * shape[0] * shape[1], 8 * _TABLE):
+            R = np.tensordot(U[part], table, axes=(1, 0))  # channel after channel
+            found.append(best_margins(R.reshape(-1, *shape), mu, psi, self.eta))
+        return np.concatenate(found)
 
     @cached_property
-    def _tables(self) -> _Tables | None:
-        """What `values` computes with; None with noise, or if it would be too large."""
+    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Responses (n_inputs, r · n_outputs), μ and ψ in r combinations of the steps."""
+        n, steps = self.system.n_inputs, self.combined_steps
+        every = self.system.input_response(np.eye(n)).reshape(n, len(steps), -1)
+        columns = np.kron(np.eye(self.stimuli.n_channels), steps)
+        psi = columns.T @ (self.stimuli.psi @ columns)
+        return (steps.T @ every).reshape(n, -1), columns.T @ self.stimuli.mu, psi
+
+    @cached_property
+    def probed(self) -> np.ndarray:
+        """Responses to random input projections, (n_probes, n_steps, n_outputs)."""
         system, n_steps = self.system, self.stimuli.n_steps
-        if self.is_noisy or system.n_inputs * n_steps * system.n_outputs > _TABLE:
-            return None
-        return _Tables.of(self)
+        n_probes = 2 + 2 * n_steps // system.n_outputs  # twice as many columns as steps
+        if self.growth > AMPLIFIED:
+            n_probes = max(n_probes, _MANY_PROBES)
+        shape = (system.n_inputs, min(system.n_inputs, n_probes))
+        u = np.random.default_rng(1).standard_normal(shape)
+        R = system.input_response(u / np.sqrt(shape[1]))
+        return R.reshape(shape[1], n_steps, -1)
+
+    @cached_property
+    def combined_steps(self) -> np.ndarray:
+        """Orthonormal combinations of the steps (n_steps, r) that span all kernels.
+
+        The kernels of a network that moves smoothly span few dimensions, for example 30 for
+        140 steps.
+        """
+        columns = self.probed.transpose(1, 0, 2).reshape(self.stimuli.n_steps, -1)
+        made = qr(columns, mode="economic", pivoting=True)
+        Q, R, _ = cast("tuple[np.ndarray, ...]", made)
+        sizes = np.abs(np.diag(R))
+        return Q[:, sizes > _SPANNED * sizes.max(initial=0.0)]
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return b and Q of κ = b·v − (η/2) vᵀQv at one u, for unit v."""
@@ -335,67 +363,21 @@ class LinearProblem:
         return sigma, u, left[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """κ of many input projections at once, in few coordinates of the kernels.
+def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
+    """Return max_v κ for many responses or many stimuli, to about six digits.
 
-    ``responses`` (n_inputs, r · n_outputs) maps u of one channel to the responses of r
-    combinations of the steps, which span all kernels. In these coordinates, the mean of
-    the stimuli is ``mu`` and their covariance is the square of ``root``.
+    R (..., D, n_outputs) holds responses, and μ (..., D) and ψ (..., D, D) the moments of
+    the stimuli; leading dimensions are a batch.
     """
-
-    responses: np.ndarray
-    mu: np.ndarray
-    root: np.ndarray
-    n_outputs: int
-
-    @classmethod
-    def of(cls, problem: LinearProblem) -> _Tables:
-        """Return the tables of a problem without noise on the states."""
-        system, stimuli = problem.system, problem.stimuli
-        n, n_steps, n_channels = system.n_inputs, stimuli.n_steps, stimuli.n_channels
-        every = system.input_response(np.eye(n)).reshape(n, n_steps, -1)
-        steps = np.eye(n_steps)
-        if n_steps > _FEW_STEPS:
-            shape = 1 + 2 * n_steps // system.n_outputs, n
-            drawn = np.random.default_rng(0).standard_normal(shape)
-            probed = np.tensordot(drawn, every, axes=1).transpose(1, 0, 2)
-            left, sizes, _ = np.linalg.svd(probed.reshape(n_steps, -1), full_matrices=False)
-            steps = left[:, sizes > _SPANNED * sizes.max(initial=0.0)]
-        few = np.tensordot(every, steps, axes=(1, 0)).transpose(0, 2, 1).reshape(n, -1)
-        columns = np.kron(np.eye(n_channels), steps)
-        basis, scale = root(stimuli.psi)
-        own = columns.T @ basis * scale
-        triangle: np.ndarray = np.linalg.qr(own.T)[1]  # has no more rows than columns
-        return cls(few, columns.T @ stimuli.mu, triangle.T, system.n_outputs)
-
-    @property
-    def n_values(self) -> int:
-        """Number of values of one response."""
-        return self.n_outputs * len(self.mu)
-
-    def values(self, U: np.ndarray, eta: float) -> np.ndarray:
-        """Return κ of unit u (n, n_inputs, n_channels)."""
-        flat = np.tensordot(U, self.responses, axes=(1, 0))
-        R = flat.reshape(len(U), len(self.mu), self.n_outputs)  # channel after channel
-        b, seen = self.mu @ R, self.root.T @ R
-        rank = seen.shape[1]
-        if not rank:
-            return np.linalg.norm(b, axis=1)
-        if self.n_outputs <= rank:
-            Q = seen.swapaxes(1, 2) @ seen
-            return maximize_on_sphere(b, eta * Q).value
-        _, sizes, right = np.linalg.svd(seen, full_matrices=False)
-        sizes, right = sizes[:, ::-1], right[:, ::-1]
-        c = (right @ b[:, :, None])[:, :, 0]
-        rest = np.zeros(len(U))
-        if rank < len(self.mu):
-            rest = np.linalg.norm(b - (c[:, None] @ right)[:, 0], axis=1)
-        c = np.column_stack([rest, c])
-        q = np.column_stack([np.zeros(len(U)), eta * sizes**2])
-        # Singular values are precise to the rounding of the largest one.
-        known = eta * (1e-14 * sizes[:, -1:]) ** 2
-        return solve_in_eigenbasis(c, q, np.eye(rank + 1), resolution=known).value
+    seen = np.flatnonzero(np.abs(R).reshape(-1, *R.shape[-2:]).max((0, 2)) > 0)
+    made, mu, psi = R[..., seen, :], mu[..., seen], psi[..., seen, :][..., seen]
+    if len(seen) < R.shape[-1]:
+        # One more direction represents all directions along which κ does not change.
+        triangle = np.linalg.qr(made.swapaxes(-1, -2)).R.swapaxes(-1, -2)
+        made = np.concatenate([triangle, np.zeros_like(triangle[..., :1])], axis=-1)
+    Q = eta * (made.swapaxes(-1, -2) @ psi @ made)
+    b = (mu[..., None, :] @ made)[..., 0, :]
+    return maximize_on_sphere(b, (Q + Q.swapaxes(-1, -2)) / 2).value
 
 
 def problem_under_noise(
@@ -461,7 +443,6 @@ def ascend(
     *,
     max_iter: int,
     tol: float,
-    scale: np.ndarray | None = None,
     reach: float = 1.0,
 ) -> Candidate:
     """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.
@@ -471,11 +452,9 @@ def ascend(
     for unconstrained variables works on the sphere.
 
     ``max_iter`` limits the evaluations after the first; ``tol`` is the relative change of κ
-    per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
-    rows of u, and ``reach`` is the length of the first trial step in these units. Near an
+    per step at which to stop. ``reach`` is the length of the first trial step. Near an
     optimum, choose a small reach: a step of one would leave it and cost evaluations.
     """
-    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
     # The tolerance of L-BFGS is relative to max(|κ|, 1), and κ is usually far below one.
@@ -486,7 +465,7 @@ def ascend(
         nonlocal best, unit
         if len(history) > max_iter:
             raise _Stopped("max_iterations")
-        flat = units * flat
+        flat = reach * flat
         norm = np.linalg.norm(flat)
         point = (flat / norm).reshape(u.shape)
         try:
@@ -506,13 +485,13 @@ def ascend(
         if not unit:
             unit = abs(margin.separation) + abs(margin.variance) or 1.0
         tangent = gradient - (gradient * point).sum() * point
-        return -margin.value / unit, -units * tangent.ravel() / (norm * unit)
+        return -margin.value / unit, -reach * tangent.ravel() / (norm * unit)
 
     status = "converged"
     try:
         minimize(
             negative,
-            u.ravel() / units,
+            u.ravel() / reach,
             jac=True,
             method="L-BFGS-B",
             options={

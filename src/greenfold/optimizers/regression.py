@@ -80,8 +80,10 @@ class LinearRegression:
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Return the optimal V, J, and ∂J/∂u at that V."""
         V, kernels = self.readouts(u)
+        d = 2 * (self.task.cross - kernels @ self.task.covariance)
+        d = d.reshape(len(d), self.task.n_channels, self.task.n_steps)
         rows = self.system.readout_response(V)  # (K, n_inputs, n_targets)
-        gradient = np.einsum("jcn,nij->ic", self._gradient(kernels), rows)
+        gradient = np.einsum("jcn,nij->ic", d, rows)
         return V, self.gain(V, kernels), gradient
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -90,15 +92,12 @@ class LinearRegression:
         error = task.variance - 2 * (task.cross * a).sum(1)
         return error + ((a @ task.covariance) * a).sum(1)
 
-    def _gradient(self, kernels: np.ndarray) -> np.ndarray:
-        """Return the gradient D at kernels, (n_targets, n_channels, n_steps)."""
-        D = 2 * (self.task.cross - kernels @ self.task.covariance)
-        return D.reshape(len(D), self.task.n_channels, self.task.n_steps)
-
-    def leading(self, kernels: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return σ_max of the stacked G(D_j) at kernels, with its u and left vectors."""
-        sums = [self.system.response_sum(d) for d in self._gradient(kernels)]
-        return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
+    def leading(self) -> np.ndarray:
+        """Return the u of the largest singular value of the stacked G(c_j), a start."""
+        task = self.task
+        signals = task.cross.reshape(-1, task.n_channels, task.n_steps)
+        sums = map(self.system.response_sum, signals)
+        return Responses(sums, task.n_channels, self.system.n_inputs).leading()[1]
 
     @cached_property
     def parts(self) -> list[LinearProblem]:
@@ -122,10 +121,8 @@ class LinearRegression:
 
     # What a `MaskProblem` needs
 
-    @property
-    def eta(self) -> float:
-        """The η at which J is the soft margin of the parts, up to the penalty."""
-        return 1.0
+    #: The η at which J is the soft margin of the parts, up to the penalty.
+    eta = 1.0
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Return the optimal V and J."""
@@ -296,7 +293,7 @@ def certify_regression(
         if relative_gap(bound, margin.value) <= gap:
             found = Candidate(u, V, margin, "certified", upper_bound=bound)
             return _described(problem, found, [], started)
-    _, leading, _ = problem.leading(np.zeros_like(task.cross))
+    leading = problem.leading()
     starts = [leading, *random_projections(leading.shape, rng, _STARTS - 1)]
     best, values, bound = None, list[float](), np.inf
     relaxation = problem.relaxation
@@ -345,8 +342,7 @@ def ascend_regression(
     started = time.perf_counter()
     problem = _problem(system, task, certify=True)
     assert isinstance(problem, NonlinearRegression)
-    linear = LinearRegression(system.maps, task)
-    _, leading, _ = linear.leading(np.zeros_like(task.cross))
+    leading = LinearRegression(system.maps, task).leading()
     n_starts = _STARTS if n_starts is None else n_starts
     starts = [leading]
     if n_starts > 1:

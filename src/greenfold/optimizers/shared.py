@@ -54,19 +54,15 @@ class SharedProblem:
         """Return the kernels of all comparisons."""
         return [part.kernel(u, v) for part, v in zip(self.parts, V.T, strict=True)]
 
-    def responses(self, gradients: list[np.ndarray]) -> Responses:
-        """Return G(d_j) of all comparisons."""
-        one, pairs = self.parts[0], zip(self.parts, gradients, strict=True)
-        sums = [part.response_sum(d) for part, d in pairs]
-        return Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
-
     def stacked_atom(self) -> np.ndarray:
         """Return a u (n_inputs, n_channels) of large Σ_j ‖G(μ_j)u‖, a start for small η.
 
         For small η, F(u) is this sum. Each step maximises a lower bound that touches the
         sum, so the sum never falls.
         """
-        responses = self.responses([part.stimuli.mu for part in self.parts])
+        sums = [part.response_sum(part.stimuli.mu) for part in self.parts]
+        one = self.parts[0]
+        responses = Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
         flat = responses.leading()[1].T.ravel()
         for _ in range(_STEPS):
             states = responses.drive(flat[:, None])[:, :, 0]

@@ -20,10 +20,10 @@ tight.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,8 +32,11 @@ from ..devices.response import MeasuredResponse
 from ..math.krylov import orthonormal
 from ..systems import LinearSystem
 from .bounds import Relaxation
-from .linear import LinearProblem
+from .linear import Candidate, LinearProblem
 from .result import relative_gap
+
+if TYPE_CHECKING:
+    from .convex import Search
 
 #: Number of directions that join the space per round, and largest number of rounds.
 _JOINED, _BLOCK, _ROUNDS = 8, 4, 60
@@ -92,53 +95,25 @@ class Space:
         return replace(whole, system=self.system, covariance=own)
 
 
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """The best projections of a small problem, and the bound that was lowered for it.
-
-    ``readouts`` has the shape (n_outputs, n_parts).
-    """
-
-    u: np.ndarray
-    readouts: np.ndarray
-    value: float
-    relaxation: Relaxation
-    is_interrupted: bool = False
-    #: The leaves of the tree of bounds that closes the gap of the small problem, if any.
-    leaves: Sequence[Relaxation] = ()
-
-
-class Small(Protocol):
-    """Solves the problem on the directions of a space to a relative gap, from a start.
-
-    With an infinite gap, it only ascends from there. ``max_nodes`` limits the tree of
-    bounds; see `greenfold.optimizers.Convex`.
-    """
-
-    def __call__(
-        self,
-        space: Space,
-        start: np.ndarray | None,
-        tol: float,
-        max_nodes: int | None = 0,
-        /,
-    ) -> Solved:
-        """Return the best projections on the directions of the space."""
-        ...
-
-
 class SpaceSearch:
-    """The search for the best projections of the parts of a relaxation, which share u.
+    """The search for the best pair of a large system.
 
-    ``whole`` keeps the lowest bound, and ``best`` the best projections so far. ``small``
-    solves the problem on the directions of a space.
+    ``whole`` keeps the lowest bound, and ``best`` the best pair so far, with κ of the small
+    system. ``small`` searches on the directions of a space, from a start, to a relative
+    gap; with an infinite gap, it only ascends from there. Its last argument limits the tree
+    of bounds; see `greenfold.optimizers.Convex`.
     """
 
     def __init__(
-        self, whole: Relaxation, small: Small, tol: float, best: Solved | None = None
+        self,
+        whole: Relaxation,
+        small: Callable[[LinearProblem, np.ndarray | None, float, int | None], Search],
+        tol: float,
+        best: Candidate | None = None,
     ) -> None:
         self.whole, self.best, self._small = whole, best, small
-        system, n_channels = whole.parts[0].system, whole.parts[0].stimuli.n_channels
+        (self.problem,) = whole.parts
+        system, n_channels = self.problem.system, self.problem.stimuli.n_channels
         #: Largest bound over the leaves of a tree, and the gap that it must close.
         self.branched, self._asked = np.inf, tol
         if tol <= _CLOSE:
@@ -166,17 +141,15 @@ class SpaceSearch:
 
     def _relax(self, bar: Bar) -> bool:
         """Lower the bound of the whole problem; return whether the gap is closed."""
-        parts = self.whole.parts
         prove = partial(self.whole.prove, count=_JOINED, tol=_SHARE * self._tol)
-        kernels = [np.zeros_like(part.stimuli.mu) for part in parts]
-        found = prove(kernels, np.ones(len(parts)), self._start, rise=0.0)
+        kernel = np.zeros_like(self.problem.stimuli.mu)
+        found = prove(kernel, np.ones(1), self._start, rise=0.0)
         if self.best is not None:
-            self.space.extend(self.best.u, self.best.readouts)
+            self.space.extend(self.best.u, self.best.v[:, None])
         gap = np.inf
         for _ in range(_ROUNDS):
-            relaxation = self._extend(found[0], found[1], bar)
-            kernels, T, start = _point(relaxation, self.space)
-            found = prove(kernels, T, start, rise=self._tol)
+            relaxation = self._extend(*found, bar, _INNER * self._tol).relaxation
+            found = prove(*_point(relaxation, self.space), rise=self._tol)
             left = self.whole.lowest - relaxation.lowest
             gap, before = self.gap, gap
             if gap <= self._tol or left <= _SETTLED * gap * abs(self.whole.lowest):
@@ -192,92 +165,86 @@ class SpaceSearch:
         leaf holds there at the same kernel and multipliers. Where the whole exceeds it, the
         leading singular vectors join the space.
         """
-        if max_nodes is None and self.whole.parts[0].system.n_inputs > _MANY:
+        if max_nodes is None and self.problem.system.n_inputs > _MANY:
             max_nodes = _FEW_NODES
         for _ in range(_GROWN):
-            assert self.best is not None
-            start = self.space.inputs.T @ self.best.u
-            found = self._small(self.space, start, _LEAF * self._asked, max_nodes)
-            self._keep(found, bar)
-            if not found.leaves:
+            found = self._search(bar, _LEAF * self._asked, max_nodes)
+            if not found.is_closed:
                 return
-            goal = self.best.value + self._asked * abs(self.best.value)
+            goal = self.value + self._asked * abs(self.value)
             worst, more = -np.inf, list[tuple[np.ndarray, np.ndarray]]()
             for leaf in found.leaves:
                 place = self.space.outputs, self.space.inputs
-                bound, *directions = self.whole.prove_within(
+                bound, directions, readouts = self.whole.prove_within(
                     leaf, *place, count=_BLOCK, goal=goal
                 )
                 worst = max(worst, bound)
                 if bound > goal:
-                    more.append((directions[0], directions[1]))
+                    more.append((directions.reshape(len(directions), -1), readouts))
                     if len(more) == _FAILED:
                         break
             else:
                 self.branched = min(self.branched, worst)
             if not more:
                 return
-            flat = [
-                np.concatenate([one.reshape(len(one), -1) for one in each], axis=1)
-                for each in zip(*more, strict=True)
-            ]
-            self.space.extend(flat[0], flat[1])
+            self.space.extend(*(np.hstack(each) for each in zip(*more, strict=True)))
 
     def _climb(self, bar: Bar) -> None:
         """Add the gradients at the best pair, which may be no optimum of the whole."""
         for _ in range(_ROUNDS):
             assert self.best is not None
-            best, before = self.best, self.best.value
-            pairs = zip(self.whole.parts, best.readouts.T, strict=True)
-            kernels = [part.kernel(best.u, v) for part, v in pairs]
-            slopes = self.whole.slopes(kernels, best.u, best.readouts)
-            self._extend(slopes[0], slopes[1], bar, tol=np.inf)
-            if self.best.value - before <= _RISE * abs(before):
+            u, v, before = self.best.u, self.best.v, self.value
+            d = self.problem.gradient_at(self.problem.kernel(u, v))
+            by_state = self.problem.response_sum(d)
+            by_v = by_state.drive(u[:, :, None])
+            if (P := self.problem.covariance) is not None:
+                by_v = by_v - self.problem.eta * (P @ v)[:, None]
+            self._extend(by_state.pull(v), by_v, bar, np.inf)
+            if self.value - before <= _RISE * abs(before):
                 break
 
     @property
-    def gap(self) -> float:
-        """Relative gap between the best projections and the lowest bound."""
+    def value(self) -> float:
+        """κ of the best pair."""
         assert self.best is not None
-        return relative_gap(min(self.whole.lowest, self.branched), self.best.value)
+        return self.best.margin.value
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the best pair and the lowest bound."""
+        return relative_gap(min(self.whole.lowest, self.branched), self.value)
 
     def _extend(
-        self,
-        directions: np.ndarray,
-        readouts: np.ndarray,
-        bar: Bar,
-        tol: float | None = None,
-    ) -> Relaxation:
-        """Solve on more directions; return the bound that was lowered for them."""
-        space, best = self.space, self.best
-        flat = [one.reshape(len(one), -1) for one in (directions, readouts)]
-        space.extend(*flat)
-        start = None if best is None else space.inputs.T @ best.u
-        found = self._small(space, start, _INNER * self._tol if tol is None else tol)
-        self._keep(found, bar)
-        return found.relaxation
+        self, directions: np.ndarray, readouts: np.ndarray, bar: Bar, tol: float
+    ) -> Search:
+        """Return the search on more directions."""
+        self.space.extend(directions.reshape(len(directions), -1), readouts)
+        return self._search(bar, tol, 0)
 
-    def _keep(self, found: Solved, bar: Bar) -> None:
-        """Keep a pair of the small space if it is the best so far; show the progress."""
+    def _search(self, bar: Bar, tol: float, max_nodes: int | None) -> Search:
+        """Search on the directions, and keep the pair if it is the best so far."""
         space, best = self.space, self.best
-        if best is None or found.value > best.value:
-            u, V = space.inputs @ found.u, space.outputs @ found.readouts
-            self.best = replace(found, u=u, readouts=V)
+        start = None if best is None else space.inputs.T @ best.u
+        found = self._small(space.problem(self.problem), start, tol, max_nodes)
+        assert found.best is not None
+        if best is None or found.value > self.value:
+            u, v = space.inputs @ found.best.u, space.outputs @ found.best.v
+            self.best = Candidate(u, v, found.best.margin, "converged")
         if found.is_interrupted:
             raise KeyboardInterrupt
-        assert self.best is not None
         n, r = space.inputs.shape
         sizes, products = f"{n:,} neurons, {r} directions", space.whole.n_products
         sizes += "" if products is None else f", {products:,} products"
-        bar.advance(0, f"{sizes}: κ {self.best.value:.6g}, gap {self.gap:.2g}")
+        bar.advance(0, f"{sizes}: κ {self.value:.6g}, gap {self.gap:.2g}")
+        return found
 
 
 def _point(
     relaxation: Relaxation, space: Space
-) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Return kernels and T at the lowest bound, and the directions that it mixes."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the kernel and T at the lowest bound, and the directions that it mixes."""
     assert relaxation.point is not None
-    kernels, t, _ = relaxation.point
+    (kernel,), t, _ = relaxation.point
     T = t - relaxation.floors
-    directions, _ = relaxation.prove(kernels, T, None, count=_BLOCK)
-    return kernels, T, np.tensordot(space.inputs, directions, axes=1)
+    directions, _ = relaxation.prove(kernel, T, None, count=_BLOCK)
+    return kernel, T, np.tensordot(space.inputs, directions, axes=1)

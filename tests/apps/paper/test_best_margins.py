@@ -3,8 +3,8 @@
 import numpy as np
 
 from greenfold import optimize
-from greenfold.analysis.curves import best_margins
 from greenfold.apps.paper import fig2
+from greenfold.optimizers.linear import best_margins
 
 
 def test_best_margins_are_those_of_the_optimiser():

@@ -22,10 +22,10 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from ... import GaussianStimuli, choose_tau, optimize
-from ...analysis.curves import best_margins
 from ...datasets.downloads import BinarySplit
 from ...math.margins import margin, soft_margin, state_moments, svm_readout
 from ...math.sphere import maximize_on_sphere
+from ...optimizers.linear import best_margins
 from . import figures as look
 from .figures import BLUE, ORANGE, RED, FigureRun, Heartbeats, OnHeartbeats, column
 

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from ... import GaussianStimuli, Unfolding, optimize, simulate
-from ...analysis.curves import best_margins, margin_over_angle, margin_over_time
+from ...analysis.curves import margin_over_angle, margin_over_time
+from ...optimizers.linear import best_margins
 from ..style import SIMULATION
 from . import figures as look
 from .figures import RANDOM, SOLVED, FigureRun, OnSteps, chunks
