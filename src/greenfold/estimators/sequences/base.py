@@ -79,8 +79,9 @@ _WEIGHTS = {ALONE: "none", DRAWN: "drawn", GIVEN: "given", SOLVED: "solved"}
 _FREE_RIDGE, _HELD_RIDGE = 1e-6, 1e-9
 #: Smallest and largest spectral radius of a path, and one to start from besides the given.
 _RADII, _SMALL_RADIUS = (0.02, 1.2), 0.1
-#: Steps of a path to judge besides its last, and factors of its penalty to judge there.
-_KEPT, _LARGER = (3, 12, 50, 100), np.array([1.0, 100.0])
+#: Steps of a path to judge besides its last, and factors of its penalty to judge there. A
+#: larger penalty can keep a loop from diverging.
+_KEPT, _LARGER = (3, 12, 50, 100), np.array([1.0, 1e2, 1e4])
 #: Shares of the evaluations after which paths are compared, and how many of the best go on
 #: (successive halving: Jamieson & Talwalkar, AISTATS 2016).
 _ROUNDS = ((1 / 16, 2), (1 / 4, 1), (1.0, 1))
