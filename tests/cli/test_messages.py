@@ -50,7 +50,7 @@ EDGES = "source,target,weight\nA,B,3\nB,C,1\nC,A,2\n"
         (
             ("memory", "--weights", "e.csv"),
             "source,target\nA,B\n",
-            "--g 0.9 cannot be reac",
+            "--g of 0.9 cannot be reac",
         ),
         (("memory", "--weights", "e.csv"), "A,B,3\nB,A,1\n", "name its columns in a first"),
         (

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -55,10 +57,12 @@ def test_defective_weights_have_modes_and_stability():
 
 def test_unstable_network_says_what_to_do():
     with pytest.raises(
-        ValueError, match=r"multiply the weights \(or g\) by 0\.45"
+        ValueError, match=r"multiply the weights \(or `g`\) by 0\.45"
     ) as caught:
         Reservoir(np.eye(3) * 2)
     assert "allow_unstable=True" in str(caught.value)
+    copied = pickle.loads(pickle.dumps(caught.value))  # as from a process of a pool
+    assert (copied.abscissa, str(copied)) == (2.0, str(caught.value))
     assert not Reservoir(np.eye(3) * 2, allow_unstable=True).is_stable
     with pytest.raises(ValueError, match="non-linear"):
         Reservoir(np.eye(3) * 2, gain=Gain.quadratic(0.1), allow_unstable=True)

@@ -23,6 +23,8 @@ class Argument:
 
 #: A part of a message. A caller without an argument for one in a tuple omits the tuple.
 Part: TypeAlias = str | Argument | tuple[str | Argument, ...]
+#: The advice to accept a network whose modes grow.
+ALLOW: Part = ", or pass ", Argument("allow_unstable", True)
 
 
 class Refusal(ValueError):

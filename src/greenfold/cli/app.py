@@ -100,16 +100,6 @@ def _refuse_usage(error: typer.TyperException) -> int:
     return int(error.exit_code)
 
 
-#: Advice of the library that a command cannot follow, and what it says instead.
-_ADVICE = {
-    r",? or pass (reservoir=Reservoir\(weights, )?allow_unstable=True\)?": "",
-    r"lower `g`, or scale .* with spectral_radius=\S+ \(g=\S+ here\)": "lower --g",
-    r"draw .* max_draws, or scale it with spectral_radius=\S+": "lower --g",
-    r"multiply the weights \(or g\)": "multiply the weights (or --g)",
-    r"The 'g' parameter of \w+": "--g",
-    r"`spectral_radius` = (?=\S+ cannot)": "--g ",
-    r"pass spectral_radius=None to take": "write a matrix to take",
-}
 #: Errors that the library raises on purpose, with a message for the user.
 _EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)
 
@@ -120,8 +110,6 @@ def _sentence(error: Exception) -> str:
         text = told(error, invocation.typed)
     else:
         text = told(error, invocation.option) if isinstance(error, Refusal) else str(error)
-    for said, better in _ADVICE.items():
-        text = re.sub(said, better, text)
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"`{error.filename}` cannot be used: {error.strerror}"
     if isinstance(error, _EXPECTED) and text.strip():

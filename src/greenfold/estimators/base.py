@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import model_files
 from .._base.arrays import exponent
+from .._base.messages import Argument, Part, Refusal
 from .._base.model_files import Arrays, Field, Saved, Stored, refuse_file
 from .._base.threads import LARGE
 from ..devices.response import MeasuredResponse
@@ -210,12 +211,15 @@ class NetworkEstimator(SeriesEstimator):
         except UnstableError as error:
             # Reworded for the estimator, which has no `allow_unstable`.
             wrong, what = ("g", "lower it") if given is None else ("reservoir", "scale it")
-            other = ", or pass reservoir=Reservoir(weights, allow_unstable=True)"
-            raise ValueError(
-                f"The {wrong!r} parameter of {name} makes the network unstable: the "
-                f"largest real part of its eigenvalues is {error.abscissa:.4g} and must be "
-                f"below 1; {what} by a factor of {0.9 / error.abscissa:.2g}"
-                f"{other if linear else ''}."
+            allow = Argument("allow_unstable", True)
+            other: Part = ", or pass reservoir=Reservoir(weights, ", allow, ")"
+            raise Refusal(
+                Argument(wrong),
+                " makes the network unstable: the largest real part of its eigenvalues is "
+                f"{error.abscissa:.4g} and must be below 1; {what} by a factor of "
+                f"{0.9 / error.abscissa:.2g}",
+                other if linear else "",
+                ".",
             ) from None
 
     def _fixed_input(self, rng: np.random.Generator, n_inputs: int) -> np.ndarray | None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from .._base import checks as check
 from .._base import model_files
 from .._base.arrays import is_sparse
+from .._base.messages import ALLOW, Part
 from . import matrices, spectra
 from . import weights as plans
 from .gains import Gain
@@ -89,10 +90,10 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     def _solve_rest(self, bias: np.ndarray) -> np.ndarray:
         return super()._solve_rest(self.gain.slope * bias)
 
-    def _say_growth(self) -> str:
+    def _say_growth(self) -> tuple[Part, ...]:
         grows = f"multiplies a small deviation from rest by {self.spectral_radius:.4g}"
-        advice = "scale the weights down, or pass allow_unstable=True"
-        return f"one step {grows}, and the factor must be below 1; {advice}"
+        what = f"one step {grows}, and the factor must be below 1; scale the weights down"
+        return what, ALLOW
 
     @classmethod
     def random(

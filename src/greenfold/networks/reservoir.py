@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from .._base import checks as check
 from .._base import model_files
+from .._base.messages import ALLOW, Argument, Part
 from .._base.printing import Shown
 from . import matrices, spectra
 from . import weights as plans
@@ -72,8 +73,10 @@ class Network(Shown, model_files.Saved):
         vars(self)["rest"] = rest
         tolerated = self.allow_unstable and (self._may_grow or self.gain.is_linear)
         if not (tolerated or self.is_stable):
-            message = f"`weights` make the network unstable: {self._say_growth()}."
-            raise UnstableError(message, getattr(self, self._growth[1]))
+            what = "`weights` make the network unstable: "
+            raise UnstableError(
+                getattr(self, self._growth[1]), what, *self._say_growth(), "."
+            )
 
     def _resting_state(self) -> np.ndarray:
         bias = np.zeros(self.n_neurons) if self.bias is None else self.bias
@@ -96,7 +99,7 @@ class Network(Shown, model_files.Saved):
     #: Methods that return the stable resting state for a bias, and that describe how an
     #: unstable network grows.
     _find_rest: ClassVar[Callable[..., np.ndarray]]
-    _say_growth: ClassVar[Callable[..., str]]
+    _say_growth: ClassVar[Callable[..., tuple[Part, ...]]]
 
     @classmethod
     def cycle(
@@ -305,18 +308,20 @@ class Reservoir(Network, kind="reservoir"):
         tau, gain = np.broadcast_to(np.asarray(self.tau), bias.shape), self.gain
         return continuous_resting_state(self.weights, bias, tau, gain, gain.derivative)
 
-    def _say_growth(self) -> str:
+    def _say_growth(self) -> tuple[Part, ...]:
         radius = self.spectral_abscissa
-        escape = "since a non-linear network cannot be unfolded around growing modes"
+        escape: Part = (
+            ", since a non-linear network cannot be unfolded around growing modes"
+        )
         if self.gain.is_linear:
-            escape = "or pass allow_unstable=True"
+            escape = ALLOW
         if isinstance(self.tau, np.ndarray):
             grows = f"a mode grows by {radius - 1:.4g} of its size per mean time constant"
             advice = "scale the weights down, slow excitation or speed up inhibition"
-            return f"with these time constants, {grows}; {advice}, {escape}"
+            return f"with these time constants, {grows}; {advice}", escape
         largest = f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}"
-        advice = f"multiply the weights (or g) by {0.9 / radius:.3g} to reach 0.9"
-        return f"{largest}, and it must be below 1; {advice}, {escape}"
+        what, by = "multiply the weights (or ", f") by {0.9 / radius:.3g} to reach 0.9"
+        return f"{largest}, and it must be below 1; {what}", Argument("g"), by, escape
 
     @classmethod
     def random(

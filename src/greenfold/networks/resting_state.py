@@ -13,21 +13,26 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from .._base.arrays import is_sparse
+from .._base.messages import Part, Refusal
 from . import spectra
 from .gains import Function
 from .matrices import Weights, plus_diagonal, scaled_columns, scaled_rows
 
 
-class UnstableError(ValueError):
+class UnstableError(Refusal):
     """A network has modes that grow.
 
     ``abscissa`` is the largest real part of its eigenvalues, at least 1. In discrete time,
     it is the largest absolute value.
     """
 
-    def __init__(self, message: str, abscissa: float) -> None:
-        super().__init__(message)
+    def __init__(self, abscissa: float, *parts: Part) -> None:
+        super().__init__(abscissa, *parts)
         self.abscissa = abscissa
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        return self.args[1:]
 
 
 #: Largest residual, relative to the terms that cancel in it, and the time that the network
@@ -166,4 +171,4 @@ def _find(
     grows = f"grows by {tried:.4g} of its size per time constant or step"
     where = "unstable at its rest state, where a small deviation"
     message = f"`weights` make the network {where} {grows}; scale the weights down."
-    raise UnstableError(message, 1 + tried)
+    raise UnstableError(1 + tried, message)

@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 
 from .._base import checks as check
 from .._base.arrays import Array, is_sparse
+from .._base.messages import ALLOW, Argument, Part, Refusal
 from ..datasets.connectome import Connectome
 from . import spectra
 from .matrices import (
@@ -52,8 +53,8 @@ class WeightPlan:
         weights = self.make()
         if spectral_radius is None:
             return weights
-        advice = "raise `connectivity` or the number of neurons"
-        return _scaled(weights, spectral_radius, "", "network drawn", advice)
+        advice = "; raise `connectivity` or the number of neurons"
+        return _scaled(weights, spectral_radius, "network drawn", advice)
 
     def per_neuron(self, value: ArrayLike) -> ArrayLike:
         """Expand one value per population to one per neuron; return other values as is."""
@@ -84,25 +85,28 @@ def first_stable(
             # 1 by far more, drawing again does not help.
             hopeless = min(found) > 1 + 5 / np.sqrt(weights.shape[0])
             if len(found) == max_draws or hopeless:
-                allow = "allow_unstable" in str(error)
-                message = _say_draws(found, plan.g, hopeless, allow)
-                raise UnstableError(message, min(found)) from None
+                allow = ALLOW in error.args
+                parts = _say_draws(found, plan.g, hopeless, allow)
+                raise UnstableError(min(found), *parts) from None
         else:
             vars(made)["n_draws"] = len(found) + 1
             return made
 
 
-def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
+def _say_draws(
+    found: list[float], g: float, hopeless: bool, allow: bool
+) -> tuple[Part, ...]:
     """Return a message that says what to do if no draw was stable."""
-    if len(found) == 1 and not hopeless:
-        way = "draw again with a larger max_draws, or scale it with spectral_radius=0.9"
-    else:
-        way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
+    again = len(found) == 1 and not hopeless
     drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"
     return (
         f"{drawn} unstable: the largest real part of the eigenvalues of φ'(0) W is "
-        f"{min(found):.4g}, and it must be below 1; {way}"
-        f"{', or pass allow_unstable=True' if allow else ''}."
+        f"{min(found):.4g}, and it must be below 1; lower ",
+        Argument("g"),
+        *([(", draw again with a larger ", Argument("max_draws"))] if again else []),
+        (", or scale it with ", Argument("spectral_radius", 0.9), f" (g={g:g} here)"),
+        *([ALLOW] if allow else []),
+        ".",
     )
 
 
@@ -272,13 +276,15 @@ def _thinned(weights: np.ndarray, share: float, rng: np.random.Generator) -> np.
     return weights
 
 
-def _scaled(weights: Weights, radius: float, given: str, what: str, advice: str) -> Weights:
+def _scaled(weights: Weights, radius: float, what: str, advice: Part) -> Weights:
     """Scale the weights so that their largest |λ| is ``radius``."""
     found = spectra.largest(weights, "absolute value")
     # The test for zero is exact: without loops, LAPACK first permutes the weights to a
     # triangle.
-    problem = f"the {what} has no loop, so all its eigenvalues are zero; {advice}"
-    check.require(found, f"`spectral_radius`{given} cannot be reached: {problem}.")
+    if not found:
+        problem = f" cannot be reached: the {what} has no loop, so all its eigenvalues are "
+        name = Argument("spectral_radius")
+        raise Refusal(name, f" of {radius:g}{problem}zero", advice, ".")
     return weights * (radius / found)
 
 
@@ -405,8 +411,8 @@ def graph_weights(
     if spectral_radius is None:
         return weights
     radius = check.positive(spectral_radius, "spectral_radius")
-    advice = "pass spectral_radius=None to take its weights as they are"
-    return _scaled(weights, radius, f" = {radius:g}", "graph", advice)
+    as_they_are = "; pass ", Argument("spectral_radius=None"), " to take its weights as is"
+    return _scaled(weights, radius, "graph", as_they_are)
 
 
 def _of_networkx(

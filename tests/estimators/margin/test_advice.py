@@ -30,7 +30,7 @@ def make(**parameters) -> Any:
 @pytest.mark.parametrize("given", [{"g": 2.5}, {"reservoir": 2 * np.eye(4)}])
 def test_the_advice_about_growth_is_one_that_the_estimator_can_take(beats, given):
     (name,) = given
-    with pytest.raises(ValueError, match=f"^The {name!r} parameter") as caught:
+    with pytest.raises(ValueError, match=f"^`{name}` makes the network") as caught:
         make(**given).fit(*beats)
     message = str(caught.value)
     assert "reservoir=Reservoir(weights, allow_unstable=True)" in message
@@ -60,7 +60,7 @@ def unstable_seeds(n_seeds: int) -> list[int]:
 def test_random_networks_can_be_drawn_again_or_scaled():
     bad = unstable_seeds(200)
     assert 0 < len(bad) < 40
-    with pytest.raises(ValueError, match="larger max_draws, or .* spectral_radius=0.9"):
+    with pytest.raises(ValueError, match="larger `max_draws`, or .* spectral_radius=0.9"):
         Reservoir.random(30, rng=bad[0], max_draws=1)
     for seed in bad:
         again = Reservoir.random(30, rng=seed)
