@@ -293,9 +293,17 @@ def test_own_weights(beats, weights):
     options = ("--weights", "W.npy", "--order", 0, "--eta", 10, "--json")
     rows = json.loads(invoke("evaluate", "beats.npz", *options).stdout)["rows"]
     assert len(rows) == 2
+
+
+@pytest.mark.contract
+def test_large_sparse_weights_stay_sparse(beats):
+    from scipy import sparse
+
+    write_npz("beats.npz", *beats)
     ring = sparse.eye_array(1200, k=1) * 0.5 + sparse.eye_array(1200, k=-1199) * 0.5
     sparse.save_npz("ring.npz", ring)
-    invoke("fit", "beats.npz", "--weights", "ring.npz", *options[4:6], "--model", "m.gfm")
+    options = "--weights", "ring.npz", "--eta", 10, "--model", "m.gfm"
+    invoke("fit", "beats.npz", *options)
     assert sparse.issparse(load("m.gfm").reservoir_.weights)
 
 
