@@ -268,9 +268,9 @@ def test_the_radius_follows_the_data():
 
 @pytest.mark.contract
 def test_a_start_that_fails_does_not_decide():
-    """From the first draw, loops of x alone are valid for 1.4 Lyapunov times (32 steps).
+    """With one draw, loops of x alone are valid for 4.1 Lyapunov times (of 22 steps).
 
-    Other draws reach six; four leave room for other BLAS libraries.
+    With five they are for 6.8; a limit of five leaves room for other BLAS libraries.
     """
     x = lorenz(6000, rng=7)[:, :1]
     model = ReservoirForecaster(100, random_state=7).fit(x[:2000])
@@ -278,7 +278,7 @@ def test_a_start_that_fails_does_not_decide():
     made = np.stack([model.forecast(200, context=x[s - 200 : s])[:, 0] for s in starts])
     wrong = np.abs(made - np.stack([x[s : s + 200, 0] for s in starts])) > 0.4 * x.std()
     wrong[:, -1] = True
-    assert wrong.argmax(1).mean() > 4 * 22
+    assert wrong.argmax(1).mean() > 5 * 22
 
 
 def test_a_network_with_sparse_weights_has_a_radius(monkeypatch):
